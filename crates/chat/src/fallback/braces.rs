@@ -1,13 +1,97 @@
-//! Reads arguments in Gemma's notation: `key:value` between braces, with strings between `<escape>` or `<|"|>`.
+//! Reads arguments between braces: in Gemma's notation, `key:value` with strings between `<escape>` or `<|"|>`, and as
+//! options, `--key value`.
+//!
+//! [`BracesScan`] finds the end of the arguments, character by character.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::grammar::advance;
 
 /// Maximum nesting depth of arguments.
 const MAX_DEPTH: usize = 64;
 
 const STRING_MARKS: [&str; 2] = ["<escape>", "<|\"|>"];
 
-/// Parses the arguments between the braces.
+/// A streaming scan of a text in braces, after its `{`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BracesScan {
+    /// The number of open braces.
+    depth: usize,
+    /// Characters read of each string mark.
+    matched: [usize; 2],
+    string: Option<Quote>,
+}
+
+/// An open string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Quote {
+    /// Between string marks with this number.
+    Marks(usize),
+    /// As in JSON. `true` after a backslash.
+    Json(bool),
+}
+
+impl BracesScan {
+    pub(super) fn new() -> Self {
+        Self { depth: 1, matched: [0; 2], string: None }
+    }
+
+    /// Reads one character. Returns whether it closes the braces.
+    pub(super) fn push(&mut self, ch: char) -> bool {
+        for (index, mark) in STRING_MARKS.iter().enumerate() {
+            let Some(matched) = self.matched.get_mut(index) else { continue };
+            *matched = advance(mark, *matched, ch);
+            if mark.chars().nth(*matched).is_none() {
+                self.string = match self.string {
+                    None => Some(Quote::Marks(index)),
+                    Some(Quote::Marks(open)) if open == index => None,
+                    open => open,
+                };
+                return false;
+            }
+        }
+        match (self.string, ch) {
+            (Some(Quote::Json(false)), '"') => self.string = None,
+            (Some(Quote::Json(escaped)), _) => self.string = Some(Quote::Json(!escaped && ch == '\\')),
+            (Some(Quote::Marks(_)), _) => {}
+            (None, '"') if self.matched == [0; 2] => self.string = Some(Quote::Json(false)),
+            (None, '{') => self.depth += 1,
+            (None, '}') => self.depth = self.depth.saturating_sub(1),
+            (None, _) => {}
+        }
+        self.depth == 0
+    }
+}
+
+/// Parses options between the braces: `--key "value" --other 1`.
+pub(super) fn read_options(text: &str) -> Result<Map<String, Value>, String> {
+    let mut reader = Reader { rest: text };
+    let mut members = Map::new();
+    loop {
+        reader.blanks();
+        if reader.rest.is_empty() {
+            return Ok(members);
+        }
+        if !reader.take("--") {
+            return Err(reader.unexpected("an option"));
+        }
+        let key = reader.bare(char::is_whitespace).to_owned();
+        reader.blanks();
+        let mut values = serde_json::Deserializer::from_str(reader.rest).into_iter::<Value>();
+        let value = match values.next() {
+            Some(Ok(value)) => {
+                let end = values.byte_offset();
+                reader.rest = reader.rest.get(end..).unwrap_or_default();
+                value
+            }
+            Some(Err(_)) | None => return Err(reader.unexpected(&format!("the value of `--{key}`"))),
+        };
+        members.insert(key, value);
+    }
+}
+
+/// Parses the arguments between the braces. A word that is not a value of JSON or Python is a string.
 pub(super) fn read_braces(text: &str) -> Result<Map<String, Value>, String> {
     let mut reader = Reader { rest: text };
     let members = reader.members(0)?;
@@ -70,7 +154,13 @@ impl<'t> Reader<'t> {
             }
         }
         let word = self.bare(|ch| matches!(ch, ',' | '}' | ']')).trim_end();
-        serde_json::from_str(word).map_err(|_| format!("expected a value, found `{word}`"))
+        match word {
+            "" => Err(self.unexpected("a value")),
+            "None" => Ok(Value::Null),
+            "True" => Ok(Value::Bool(true)),
+            "False" => Ok(Value::Bool(false)),
+            word => Ok(serde_json::from_str(word).unwrap_or_else(|_| Value::from(word))),
+        }
     }
 
     /// Reads a string, if there is one.
@@ -132,12 +222,36 @@ mod tests {
             ("a:<escape>x, }y<escape>,b:-1.5", json!({"a": "x, }y", "b": -1.5})),
             ("a:{b:[<|\"|>x<|\"|>,true,null],c:{}}", json!({"a": {"b": ["x", true, null], "c": {}}})),
             ("<|\"|>a<|\"|>: \"q\\\"\" ,", json!({"a": "q\""})),
+            ("a:None,b:Rome", json!({"a": null, "b": "Rome"})),
         ] {
             assert_eq!(read_braces(text).map(Value::Object), Ok(value), "{text}");
         }
-        for text in ["a", "a:", "a:x", "a:<escape>x", "a:[1", "a:{b:1", ":1", "a:1 2", "}", "a:1}"] {
+        for text in ["a", "a:", "a:<escape>x", "a:[1", "a:{b:1", ":1", "}", "a:1}"] {
             assert!(read_braces(text).is_err(), "{text}");
         }
         assert!(read_braces(&format!("a:{}", "[".repeat(10_000))).is_err());
+    }
+
+    #[test]
+    fn options_are_parsed() {
+        let options = read_options(" --command \"ls -la\"\n --n 2 ").map(Value::Object);
+        assert_eq!(options, Ok(json!({"command": "ls -la", "n": 2})));
+        for text in ["a", "--a", "--a b", "--a 1 b"] {
+            assert!(read_options(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_braces_is_found() {
+        for (text, end) in [
+            ("} x", Some(0)),
+            ("a:{b:1}} x", Some(7)),
+            ("a:<|\"|>}<|\"|>,b:\"}\\\"}\"}", Some(22)),
+            ("a:<escape>} <|\"|><escape>}", Some(25)),
+            ("a:<|\"|>}", None),
+        ] {
+            let mut scan = BracesScan::new();
+            assert_eq!(text.chars().position(|ch| scan.push(ch)), end, "{text}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::decode::{DecodedForm, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
 use super::model::{TextArguments, TextCall};
+use super::suspect::Suspicion;
 use crate::RawArguments;
 use crate::call_keys::{ARGUMENT_KEYS, NAME_KEYS};
 
@@ -28,7 +29,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     let is_name = |captured: &&Captured| matches!(captured.what, Capture::Name | Capture::Recipient);
     let after_name = machine.captures.iter().rfind(is_name).and_then(|name| text.get(name.end..));
     let after_name = after_name.unwrap_or_default().trim_start_matches(['"', '>']);
-    let Some(Captured { what, start, end }) = at else {
+    let Some(Captured { what, start, end }) = at.filter(|at| at.what != Capture::Nothing) else {
         // The error is between two tokens: the last call is not closed.
         if let Some(TextCall { arguments: arguments @ TextArguments::Members(_), .. }) = calls.last_mut() {
             *arguments = malformed(after_name);
@@ -42,6 +43,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
         Capture::Python => python_call(written),
         Capture::Arguments
         | Capture::Braces
+        | Capture::Options
         | Capture::Tags
         | Capture::Key
         | Capture::IsString
@@ -62,6 +64,24 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
         repairs: Vec::new(),
     });
     calls
+}
+
+/// Returns the call in `text`, which begins like a call. `None` if its name cannot be read.
+pub(super) fn unread_call(text: &str, suspicion: &Suspicion, truncated: bool) -> Option<TextCall> {
+    let (name, written) = match suspicion {
+        Suspicion::Open | Suspicion::None | Suspicion::Marker(_) => return None,
+        Suspicion::Call(None) => object_call(text.find('{').and_then(|at| text.get(at..))?)?,
+        // The name may be incomplete.
+        Suspicion::Call(Some(name)) if truncated && text.ends_with(name) => return None,
+        Suspicion::Call(Some(name)) | Suspicion::Name(name) => {
+            (name.as_str(), text.split_once(name).map_or("", |(_, after)| after))
+        }
+    };
+    let error = String::from("the form of the call is unknown");
+    let arguments = RawArguments::Malformed { text: written.to_owned(), error, truncated };
+    let bare = matches!(suspicion, Suspicion::Name(_));
+    let (name, arguments) = (plain_name(name), TextArguments::Json(arguments));
+    Some(TextCall { name, arguments, repairs: Vec::new(), bare, span: (0, text.len()) })
 }
 
 /// Returns the name and the arguments of `{"name": "…", "arguments": …`, regardless of the error. A name after

@@ -3,7 +3,7 @@
 use deftool_lang::schema::{Arguments, Repair, repair_text};
 use serde_json::{Map, Value};
 
-use super::braces::read_braces;
+use super::braces::{read_braces, read_options};
 use super::grammar::{Capture, Captured};
 use super::model::{TextArguments, TextCall, TextMember};
 use super::python::{is_name, read_call};
@@ -14,6 +14,12 @@ use crate::call_keys::{
 
 /// Prefixes that templates add to a tool's name.
 const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
+
+/// The token that MiniMax M3 writes before each tag.
+const MINIMAX_TOKEN: &str = "]<]minimax[>[";
+
+/// Maximum nesting depth of elements in a value.
+const MAX_DEPTH: usize = 64;
 
 /// The tool that Command R calls if it needs no tool.
 const NO_TOOL: &str = "directly_answer";
@@ -40,7 +46,10 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
     let mut calls: Vec<TextCall> = Vec::new();
     for captured in captures {
         let Captured { what, start, end } = *captured;
-        let written = text.get(start..end).unwrap_or_default();
+        let written = without_repeated_tag(
+            text.get(..start).unwrap_or_default(),
+            text.get(start..end).unwrap_or_default(),
+        );
         let read = match what {
             Capture::Object => object_call(written, marked),
             Capture::Keyed => keyed_call(written),
@@ -51,6 +60,7 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
             Capture::Rename
             | Capture::Arguments
             | Capture::Braces
+            | Capture::Options
             | Capture::Tags
             | Capture::Key
             | Capture::IsString
@@ -118,16 +128,32 @@ fn add_capture(
             *arguments = TextArguments::Json(RawArguments::Object { value });
         }
         (Capture::Braces, arguments) => {
-            *arguments = TextArguments::Literals { positional: Vec::new(), named: read_braces(written)? };
+            let named = read_braces(without_braces(written))?;
+            *arguments = TextArguments::Literals { positional: Vec::new(), named };
+        }
+        (Capture::Options, arguments) => {
+            let (value, repairs) = match read_object(written) {
+                Ok(read) => read,
+                Err(_) => (read_options(without_braces(written))?.into(), Vec::new()),
+            };
+            call.repairs = repairs;
+            *arguments = TextArguments::Json(RawArguments::Object { value });
         }
         (Capture::Tags, TextArguments::Members(members)) => read_tags(written, members)?,
         (Capture::Key, TextArguments::Members(members)) => {
-            let key = written.trim().to_owned();
-            members.push(TextMember { key, text: String::new(), is_string: None });
+            let key = written.trim();
+            if key.contains('<') {
+                return Err(String::from("expected the name of an argument, found a tag"));
+            }
+            // The opening tag was written twice.
+            if members.last().is_some_and(|last| last.key == key && last.text.is_empty()) {
+                members.pop();
+            }
+            members.push(TextMember { key: key.to_owned(), text: String::new(), is_string: None });
         }
         (Capture::IsString, TextArguments::Members(members)) => {
             if let Some(member) = members.last_mut() {
-                member.is_string = Some(written == "true");
+                member.is_string = Some(matches!(written.trim(), "true" | "string"));
             }
         }
         (Capture::Value, TextArguments::Members(members)) => {
@@ -140,25 +166,64 @@ fn add_capture(
     Ok(())
 }
 
+fn without_braces(text: &str) -> &str {
+    text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text)
+}
+
+/// Removes an opening tag that was written twice. `before`: the text before the value.
+fn without_repeated_tag<'t>(before: &str, written: &'t str) -> &'t str {
+    let tag = before.rfind('<').and_then(|at| before.get(at..)).filter(|tag| tag.ends_with('>'));
+    tag.and_then(|tag| written.strip_prefix(tag)).unwrap_or(written)
+}
+
 /// Parses a sequence of `<name>value</name>`.
 fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
+    let token = if text.contains(MINIMAX_TOKEN) { MINIMAX_TOKEN } else { "" };
+    for (key, value) in elements(text, token)? {
+        let (text, is_string) = if !token.is_empty() && value.contains(token) {
+            (nested_value(value, 0)?.to_string(), Some(false))
+        } else {
+            (trim_line_breaks(value).to_owned(), None)
+        };
+        members.push(TextMember { key: key.to_owned(), text, is_string });
+    }
+    Ok(())
+}
+
+/// Splits a sequence of elements into names and contents. `token` precedes each tag.
+fn elements<'t>(text: &'t str, token: &str) -> Result<Vec<(&'t str, &'t str)>, String> {
+    let mut found = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() && rest != token {
         let (key, after) = rest
-            .strip_prefix('<')
-            .and_then(|rest| rest.split_once('>'))
+            .strip_prefix(token)
+            .and_then(|rest| rest.strip_prefix('<')?.split_once('>'))
             .filter(|(key, _)| !key.is_empty() && !key.contains(['<', '/', ' ', '\n']))
             .ok_or("expected a tag with an argument")?;
         let (value, after) =
-            after.split_once(&format!("</{key}>")).ok_or_else(|| format!("unclosed `<{key}>`"))?;
-        members.push(TextMember {
-            key: key.to_owned(),
-            text: trim_line_breaks(value).to_owned(),
-            is_string: None,
-        });
+            after.split_once(&format!("{token}</{key}>")).ok_or_else(|| format!("unclosed `<{key}>`"))?;
+        found.push((key, value));
         rest = after.trim_start();
     }
-    Ok(())
+    Ok(found)
+}
+
+/// Parses the elements in a value of MiniMax M3: `<item>` in an array, other names in an object.
+fn nested_value(text: &str, depth: usize) -> Result<Value, String> {
+    if !text.contains(MINIMAX_TOKEN) {
+        return Ok(Value::from(trim_line_breaks(text)));
+    }
+    if depth >= MAX_DEPTH {
+        return Err(String::from("nested too deeply"));
+    }
+    let elements = elements(text, MINIMAX_TOKEN)?;
+    let values = elements.iter().map(|(key, value)| Ok((*key, nested_value(value, depth + 1)?)));
+    let values = values.collect::<Result<Vec<_>, String>>()?;
+    Ok(if values.iter().all(|(key, _)| *key == "item") {
+        values.into_iter().map(|(_, value)| value).collect()
+    } else {
+        Value::Object(values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    })
 }
 
 /// Removes the line break after the opening tag and before the closing tag.

@@ -79,12 +79,29 @@ pub(super) enum Token {
     Object(Capture),
     /// `name(…)`.
     Call,
+    /// Text in braces.
+    Braces(Capture),
     /// Text up to this literal. If a character is given, it must follow the literal, after optional blanks.
     Raw(Capture, &'static str, Option<char>),
+    /// The text of an element, after its opening tag.
+    Element(&'static Element),
     /// The line that opens a code block, with one of these info strings.
     Fence(&'static [&'static str]),
     /// The fence that closes the code block.
     FenceEnd,
+}
+
+/// The value of an argument in a tag.
+#[derive(Debug)]
+pub(super) struct Element {
+    pub(super) what: Capture,
+    /// The opening tag up to the name.
+    pub(super) open: &'static str,
+    pub(super) close: &'static str,
+    /// The opening tags of the enclosing elements, up to the name.
+    pub(super) around: &'static [&'static str],
+    /// The marks at which the value ends if its closing tag is missing, each with the number of the step after it.
+    pub(super) otherwise: &'static [(&'static str, u8)],
 }
 
 /// The meaning of a captured text.
@@ -100,8 +117,10 @@ pub(super) enum Capture {
     Rename,
     /// The current call's arguments as a JSON object.
     Arguments,
-    /// The current call's arguments in Gemma's notation.
+    /// The current call's arguments in Gemma's notation, with the braces.
     Braces,
+    /// The current call's arguments as JSON or as options, with the braces.
+    Options,
     /// The current call's arguments, each in a tag with its name.
     Tags,
     /// The name of an argument.
@@ -136,17 +155,39 @@ impl Form {
                     chars.next().is_some_and(|ch| looks_like(ch, first))
                         && chars.next().is_none_or(|ch| looks_like(ch, second))
                 }
-                Token::Object(_) => first == '{',
+                Token::Object(_) | Token::Braces(_) => first == '{',
                 Token::Fence(_) => matches!(first, '`' | '~') && first == second,
-                Token::Word(_) | Token::Call | Token::Raw(..) | Token::FenceEnd => true,
+                Token::Word(_) | Token::Call | Token::Raw(..) | Token::Element(_) | Token::FenceEnd => true,
             })
         })
     }
 }
 
-/// Whether `ch` may stand for `expected` in a literal: some templates write DeepSeek's special characters in ASCII.
+/// Whether `ch` may stand for `expected` in a literal: some templates and models write DeepSeek's special characters
+/// differently.
 pub(super) fn looks_like(expected: char, ch: char) -> bool {
-    expected == ch || (expected == '｜' && ch == '|') || (expected == '▁' && matches!(ch, '_' | ' '))
+    expected == ch
+        || (expected == '｜' && matches!(ch, '|' | '‖' | '│'))
+        || (expected == '▁' && matches!(ch, '_' | ' '))
+}
+
+/// Returns the number of characters of `literal` that match up to `ch`. A literal contains its first character only
+/// once.
+pub(super) fn advance(literal: &str, matched: usize, ch: char) -> usize {
+    let fits = |at: usize| literal.chars().nth(at).is_some_and(|next| looks_like(next, ch));
+    if fits(matched) {
+        matched + 1
+    } else if repeats_bar(literal, matched, ch) {
+        matched
+    } else {
+        usize::from(fits(0))
+    }
+}
+
+/// Whether `ch` repeats the bar at which the first `matched` characters of a literal end: `<｜｜DSML｜｜invoke`.
+pub(super) fn repeats_bar(literal: &str, matched: usize, ch: char) -> bool {
+    let last = matched.checked_sub(1).and_then(|last| literal.chars().nth(last));
+    last == Some('｜') && looks_like('｜', ch)
 }
 
 impl Step {

@@ -12,7 +12,8 @@
 //!
 //! A family is one file in `families`: its forms are tables (`grammar`), which one machine matches (`machine`) and one
 //! decoder decodes (`decode`). Marked forms are always read. Unmarked forms are read only if the model was instructed
-//! to use them.
+//! to use them. The machine tolerates missing and repeated marks (`element`, `leftover`). Text that begins like a call
+//! and that no form can read is reported (`suspect`).
 //!
 //! `search` finds calls in texts other than replies, quoted or not.
 //!
@@ -23,18 +24,21 @@ mod braces;
 mod broken;
 mod context;
 mod decode;
+mod element;
 mod escapes;
 mod families;
 mod grammar;
 mod json;
+mod leftover;
 mod machine;
 mod model;
 mod python;
 mod scanner;
 mod search;
+mod suspect;
 
 pub(crate) use escapes::{decode_references, unicode_escape};
 pub use model::{Candidate, Forms, MAX_HELD, Piece, TextArguments, TextCall, TextMember};
 pub(crate) use python::read_literal;
 pub use scanner::Scanner;
-pub(crate) use search::calls_in;
+pub(crate) use search::{calls_in, calls_only_in_reasoning};

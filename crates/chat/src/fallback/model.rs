@@ -30,9 +30,12 @@ pub enum Piece {
         /// The first characters of the candidate.
         excerpt: String,
         /// The calls that can be read: first the complete calls, then the malformed call, with malformed arguments.
-        /// Empty if the name of the malformed call cannot be read.
+        /// Empty if the name of the malformed call cannot be read. If a call is bare, the text is malformed only if
+        /// its name is known.
         calls: Vec<TextCall>,
     },
+    /// Marks that are left over directly after a candidate.
+    Leftover(String),
     /// All preceding text was the model's reasoning: a `</think>` was read without its `<think>`.
     ReasoningEnded,
 }

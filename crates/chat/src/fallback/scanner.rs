@@ -2,16 +2,21 @@
 //!
 //! Each form that may begin at a character is matched until it fails. Meanwhile the text is held back. Text that is
 //! released passes through the context, so the context has read exactly the text that was emitted.
+//!
+//! If no form matches, text that begins like a call is reported as malformed (`suspect`). Closing marks directly after a
+//! call belong to it (`leftover`).
 
 use serde::{Deserialize, Serialize};
 
-use super::broken::broken_calls;
+use super::broken::{broken_calls, unread_call};
 use super::context::{Allowed, Context, is_plain};
 use super::decode::{DecodedForm, decode};
 use super::families::Family;
-use super::grammar::StartPosition;
+use super::grammar::{StartPosition, looks_like};
+use super::leftover::{Leftover, leftover};
 use super::machine::{Machine, Verdict};
 use super::model::{Candidate, Forms, MAX_HELD, Piece};
+use super::suspect::{Suspect, Suspicion};
 
 /// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;
@@ -33,6 +38,15 @@ pub struct Scanner {
     allowed: Allowed,
     /// The start of an open form whose text was emitted, up to [`MAX_HELD`] bytes.
     quoted: String,
+    /// Recognises a call that no form can read, until it is certain.
+    suspect: Option<Suspect>,
+    /// The text begins like a call.
+    suspicion: Option<Suspicion>,
+    /// The start of the text that may begin another form, if no form matches: where the last form ended, or a marker.
+    retry_from: usize,
+    marker: Option<usize>,
+    /// The held text after a call. `None` elsewhere.
+    after_call: Option<String>,
 }
 
 impl Scanner {
@@ -47,23 +61,29 @@ impl Scanner {
             flowing: false,
             allowed: Allowed::default(),
             quoted: String::new(),
+            suspect: None,
+            suspicion: None,
+            retry_from: 0,
+            marker: None,
+            after_call: None,
         }
     }
 
     /// Returns a scanner that also finds quoted calls, shown calls and calls in reasoning.
-    pub(super) fn everywhere() -> Self {
-        Self { everywhere: true, ..Self::new(Forms { unmarked: true }) }
+    pub(super) fn everywhere(forms: Forms) -> Self {
+        Self { everywhere: true, ..Self::new(forms) }
     }
 
     /// Returns the length of the held-back text, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.after_call.as_ref().map_or(0, String::len)
     }
 
     /// Reads the start of `text` that is certainly plain. Returns its length in bytes. Pass the rest to
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
-        if !self.held.is_empty() || !self.open.is_empty() || !self.context.may_skip() {
+        let is_open = !self.held.is_empty() || self.is_open() || self.after_call.is_some();
+        if is_open || !self.context.may_skip() {
             return 0;
         }
         let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
@@ -75,24 +95,42 @@ impl Scanner {
 
     /// Reads one character. Appends the pieces that become certain to `out`.
     pub fn push(&mut self, ch: char, out: &mut Vec<Piece>) {
-        if self.open.is_empty() {
-            if let Some(first) = self.held.chars().next() {
-                self.open_forms(first, ch);
-                if self.open.is_empty() {
-                    self.reject(self.held.len(), out);
-                    self.push(ch, out);
-                } else {
-                    self.held.push(ch);
+        if let Some(mut text) = self.after_call.take() {
+            text.push(ch);
+            match leftover(&text) {
+                Leftover::Open => self.after_call = Some(text),
+                Leftover::Mark => {
+                    out.push(Piece::Leftover(text));
+                    self.after_call = Some(String::new());
                 }
-            } else if !self.hold(ch) {
-                self.emit(ch, out);
+                Leftover::None => text.chars().for_each(|ch| self.push(ch, out)),
             }
-            return;
+        } else if self.is_open() {
+            self.push_open(ch, out);
+        } else if let Some(first) = self.held.chars().next() {
+            self.open_forms(first, ch);
+            if self.is_open() {
+                self.held.push(ch);
+            } else {
+                self.reject(self.held.len(), out);
+                self.push(ch, out);
+            }
+        } else if !self.hold(ch) {
+            self.emit(ch, out);
         }
-        let mut retry_from = 0;
+    }
+
+    /// Whether a form or a suspect is open.
+    fn is_open(&self) -> bool {
+        !self.open.is_empty() || self.suspect.is_some() || self.suspicion.is_some()
+    }
+
+    /// Reads one character of the open forms.
+    fn push_open(&mut self, ch: char, out: &mut Vec<Piece>) {
         let mut broken = None;
         let mut flows = true;
         let mut whole = None;
+        let mut retry_from = None;
         self.open.retain_mut(|machine| {
             if whole.is_some() {
                 return false;
@@ -106,28 +144,26 @@ impl Scanner {
                 Verdict::Complete(end) => whole = Some((machine.clone(), end)),
                 Verdict::Broken => broken = Some(machine.clone()),
                 // A scanner for all calls searches for other forms in the rest of a malformed one.
-                Verdict::Flow | Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
+                Verdict::Flow | Verdict::Reject => retry_from = retry_from.max(Some(machine.retry_from())),
             }
             false
         });
+        self.retry_from = retry_from.unwrap_or(self.retry_from);
+        self.suspect(ch);
         if let Some((machine, end)) = whole {
             self.complete(&machine, end, Some(ch), out);
         } else if let Some(machine) = broken.filter(|_| self.open.is_empty()) {
-            self.emit_held(out);
-            self.keep(ch);
-            self.emit(ch, out);
+            self.show(ch, out);
             self.emit_broken("is malformed", &machine, false, out);
-        } else if self.open.is_empty() {
-            self.reject(retry_from, out);
+        } else if self.open.is_empty() && self.suspect.is_none() && self.suspicion.is_none() {
+            self.reject(self.marker.unwrap_or(self.retry_from), out);
             self.push(ch, out);
-        } else if flows && !self.flowing {
-            self.emit_held(out);
-            self.keep(ch);
-            self.emit(ch, out);
-            self.flowing = true;
-        } else if self.flowing {
-            self.keep(ch);
-            self.emit(ch, out);
+        } else if self.flowing || (flows && self.suspect.is_none()) {
+            self.show(ch, out);
+            self.flowing = self.is_open();
+            if self.open.is_empty() && self.quoted.chars().count() >= MAX_QUOTED {
+                self.emit_suspicion(false, out);
+            }
         } else {
             self.held.push(ch);
             if self.held.len() > MAX_HELD {
@@ -137,10 +173,43 @@ impl Scanner {
         }
     }
 
+    /// Passes a character to the open suspect.
+    fn suspect(&mut self, ch: char) {
+        // Dots stand for omitted text: the form is being explained.
+        let last = self.held.chars().next_back().or_else(|| self.quoted.chars().next_back());
+        if matches!(ch, '.' | '…') && last.is_some_and(|last| "{[(>".contains(last)) {
+            self.suspicion = None;
+        }
+        let Some(suspect) = &mut self.suspect else { return };
+        let suspicion = suspect.push(ch);
+        let is_allowed = if suspect.is_token { self.allowed.token } else { self.allowed.line };
+        match suspicion {
+            Suspicion::Open => {}
+            Suspicion::Marker(at) => {
+                self.marker = Some(at);
+                self.suspect = None;
+            }
+            Suspicion::Call(_) | Suspicion::Name(_) if is_allowed => {
+                self.suspicion = Some(suspicion);
+                self.suspect = None;
+            }
+            Suspicion::Call(_) | Suspicion::Name(_) | Suspicion::None => self.suspect = None,
+        }
+    }
+
+    /// Emits the held text and a character of an open form.
+    fn show(&mut self, ch: char, out: &mut Vec<Piece>) {
+        self.emit_held(out);
+        self.keep(ch);
+        self.emit(ch, out);
+    }
+
     /// Ends the reply. No text is held afterwards.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
+        self.emit_after_call(out);
         let mut machines = std::mem::take(&mut self.open);
         let mut broken = None;
+        let mut is_cut = false;
         for machine in &mut machines {
             match machine.end() {
                 Verdict::Complete(end) => {
@@ -148,19 +217,33 @@ impl Scanner {
                     // The text after it may have begun another form.
                     return self.finish(out);
                 }
-                Verdict::Broken => broken = broken.or(Some(&*machine)),
-                Verdict::More | Verdict::Flow | Verdict::Reject => {}
+                // One that is malformed only at its end was matched longer.
+                Verdict::Broken if broken.is_none_or(Machine::is_malformed) => broken = Some(&*machine),
+                Verdict::Broken => {}
+                Verdict::More | Verdict::Flow | Verdict::Reject => is_cut |= !machine.is_malformed(),
             }
+        }
+        // The text may still be the start of another form.
+        let broken = broken.filter(|machine| !(is_cut && machine.is_malformed()));
+        if let Some(suspect) = self.suspect.take() {
+            let is_allowed = if suspect.is_token { self.allowed.token } else { self.allowed.line };
+            self.suspicion = Some(suspect.end()).filter(|found| is_allowed && *found != Suspicion::None);
+        }
+        if let Some(marker) = self.marker.take().filter(|_| broken.is_none() && !self.flowing) {
+            self.reject(marker, out);
+            return self.finish(out);
         }
         self.emit_held(out);
         if let Some(machine) = broken {
             self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
         }
+        self.emit_suspicion(true, out);
         self.close_forms();
     }
 
     /// Emits all held text as plain text.
     pub fn flush(&mut self, out: &mut Vec<Piece>) {
+        self.emit_after_call(out);
         self.emit_held(out);
         self.close_forms();
     }
@@ -170,7 +253,7 @@ impl Scanner {
     fn hold(&mut self, ch: char) -> bool {
         // Some characters begin a form only at the start of a line.
         let may_open = match ch {
-            '<' | '[' | '>' => true,
+            '<' | '[' | ']' | '>' => true,
             '{' => self.forms.unmarked && self.context.begins_line(),
             '`' | '~' | 'A' | 'f' if self.context.begins_line() => true,
             'a' if self.context.may_begin_channel(ch) => true,
@@ -194,6 +277,13 @@ impl Scanner {
         self.allowed =
             if self.everywhere { Allowed { line: true, token: true } } else { self.context.allowed() };
         let unmarked = self.forms.unmarked && !self.context.is_inside_json();
+        if !self.everywhere && !thinking {
+            let is_token = first == '[' || looks_like('｜', second);
+            let may_call = self.allowed.line || (self.allowed.token && is_token);
+            self.suspect = Suspect::new(first).filter(|_| may_call);
+            self.suspect(second);
+            self.retry_from = first.len_utf8();
+        }
         for family in Family::ALL {
             let form = family.form();
             let here = match form.start {
@@ -205,7 +295,7 @@ impl Scanner {
                 StartPosition::Message => message_start,
             };
             if here && (form.marked || unmarked) && form.may_begin(first, second) {
-                let mut machine = Machine::new(*family);
+                let mut machine = Machine::new(*family, !self.everywhere);
                 if machine.push(first) == Verdict::More && machine.push(second) == Verdict::More {
                     self.open.push(machine);
                 }
@@ -218,6 +308,17 @@ impl Scanner {
         push_text(ch, out);
         if self.context.take_reasoning_ended() {
             out.push(Piece::ReasoningEnded);
+            // The form was a part of the reasoning.
+            self.allowed = Allowed::default();
+            self.open.clear();
+            self.suspicion = None;
+        }
+    }
+
+    /// Emits the held text after a call.
+    fn emit_after_call(&mut self, out: &mut Vec<Piece>) {
+        for ch in self.after_call.take().unwrap_or_default().chars() {
+            self.emit(ch, out);
         }
     }
 
@@ -254,14 +355,33 @@ impl Scanner {
             let excerpt: String = text.chars().take(MAX_QUOTED).collect();
             let why = format!("a call written as text {what}: {excerpt}");
             let error = format!("the call {what}");
-            out.push(Piece::Broken { why, excerpt, calls: broken_calls(&text, machine, &error, truncated) });
+            let mut calls = broken_calls(&text, machine, &error, truncated);
+            // The form identifies the call.
+            for call in &mut calls {
+                call.bare = false;
+            }
+            out.push(Piece::Broken { why, excerpt, calls });
         }
+        self.close_forms();
+    }
+
+    /// Reports text that begins like a call as malformed.
+    fn emit_suspicion(&mut self, truncated: bool, out: &mut Vec<Piece>) {
+        let Some(suspicion) = self.suspicion.take() else { return };
+        let text = std::mem::take(&mut self.quoted);
+        let excerpt: String = text.chars().take(MAX_QUOTED).collect();
+        let calls = unread_call(&text, &suspicion, truncated).into_iter().collect();
+        let why = format!("a call written as text cannot be read: {excerpt}");
+        out.push(Piece::Broken { why, excerpt, calls });
         self.close_forms();
     }
 
     /// Handles a complete form of `end` bytes, which ends with or before `ch`.
     fn complete(&mut self, machine: &Machine, end: usize, ch: Option<char>, out: &mut Vec<Piece>) {
         self.open.clear();
+        self.suspect = None;
+        self.suspicion = None;
+        self.marker = None;
         let marked = machine.family.form().marked;
         if self.flowing {
             // The form is too long to be held back. A marked form is a malformed call; an unmarked form may be data.
@@ -287,6 +407,7 @@ impl Scanner {
                 if self.is_allowed(machine) {
                     self.context.call_made(takes_line);
                     out.push(Piece::Candidate(Candidate { text, calls }));
+                    self.after_call = Some(String::new());
                 } else {
                     self.context.call_shown(takes_line);
                     text.chars().for_each(|ch| push_text(ch, out));
@@ -320,6 +441,10 @@ impl Scanner {
         self.open.clear();
         self.flowing = false;
         self.quoted.clear();
+        self.suspect = None;
+        self.suspicion = None;
+        self.retry_from = 0;
+        self.marker = None;
     }
 }
 

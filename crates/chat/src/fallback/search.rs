@@ -7,10 +7,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::context::split_reasoning;
 use super::decode::call_of;
 use super::escapes::{decode_references, unicode_escape};
 use super::json::{JsonScan, JsonStep};
-use super::model::{Piece, TextCall};
+use super::model::{Forms, Piece, TextCall};
 use super::scanner::Scanner;
 
 /// Maximum depth of texts inside texts: strings in JSON, repeated escapes.
@@ -23,7 +24,7 @@ pub(crate) fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
 
 fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     let Some(levels) = levels.checked_sub(1) else { return };
-    in_forms(text, levels, found);
+    in_forms(text, levels, Forms { unmarked: true }, found);
     in_objects(text, levels, found);
     let plain = unescaped(text);
     if plain != text {
@@ -31,9 +32,22 @@ fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     }
 }
 
+/// Returns whether the model wrote a call in a marked form in its reasoning, and no text. `reasoning` is the reasoning
+/// that the server separated from `text`.
+pub(crate) fn calls_only_in_reasoning(reasoning: &str, text: &str) -> bool {
+    let (in_text, rest) = split_reasoning(text);
+    let mut found = false;
+    if rest.trim().is_empty() {
+        for reasoning in [reasoning, &in_text] {
+            in_forms(reasoning, 1, Forms { unmarked: false }, &mut |_| found = true);
+        }
+    }
+    found
+}
+
 /// Finds the calls in every family's form.
-fn in_forms(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
-    let mut scanner = Scanner::everywhere();
+fn in_forms(text: &str, levels: u32, forms: Forms, found: &mut impl FnMut(&TextCall)) {
+    let mut scanner = Scanner::everywhere(forms);
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(ch) = rest.chars().next() {
@@ -41,15 +55,15 @@ fn in_forms(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
         if taken == 0 {
             taken = ch.len_utf8();
             scanner.push(ch, &mut pieces);
-            report(&mut pieces, levels, found);
+            report(&mut pieces, levels, forms, found);
         }
         rest = rest.get(taken..).unwrap_or_default();
     }
     scanner.finish(&mut pieces);
-    report(&mut pieces, levels, found);
+    report(&mut pieces, levels, forms, found);
 }
 
-fn report(pieces: &mut Vec<Piece>, levels: u32, found: &mut impl FnMut(&TextCall)) {
+fn report(pieces: &mut Vec<Piece>, levels: u32, forms: Forms, found: &mut impl FnMut(&TextCall)) {
     for piece in pieces.drain(..) {
         let Piece::Candidate(candidate) = piece else { continue };
         candidate.calls.iter().for_each(&mut *found);
@@ -57,7 +71,7 @@ fn report(pieces: &mut Vec<Piece>, levels: u32, found: &mut impl FnMut(&TextCall
         let mut inner = candidate.text.chars();
         inner.next();
         if let Some(levels) = levels.checked_sub(1) {
-            in_forms(inner.as_str(), levels, &mut *found);
+            in_forms(inner.as_str(), levels, forms, &mut *found);
         }
     }
 }

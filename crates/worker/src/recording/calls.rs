@@ -242,7 +242,7 @@ impl Reading {
                 Piece::Candidate(candidate) => self.written.push((line, candidate)),
                 // The text before this piece was reasoning.
                 Piece::ReasoningEnded => self.written.clear(),
-                Piece::Text(_) | Piece::Broken { .. } => {}
+                Piece::Text(_) | Piece::Leftover(_) | Piece::Broken { .. } => {}
             }
         }
     }

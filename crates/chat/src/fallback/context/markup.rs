@@ -278,7 +278,7 @@ pub(super) fn neutral_mark(text: &str) -> Option<&str> {
 }
 
 /// Whether a tag is part of a family's marked form. Such tags do not enclose another family's calls.
-pub(super) fn is_wrapper(first: char, name: &str) -> bool {
+pub(in crate::fallback) fn is_wrapper(first: char, name: &str) -> bool {
     static NAMES: LazyLock<HashSet<(char, String)>> = LazyLock::new(wrappers);
     NAMES.contains(&(first, name.to_owned()))
 }

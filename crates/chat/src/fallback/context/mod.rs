@@ -20,4 +20,6 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-pub(super) use position::{Allowed, Context, is_plain};
+pub(super) use markup::is_wrapper;
+pub(super) use position::{Allowed, Context, is_plain, split_reasoning};
+pub(super) use tags::is_reasoning_mark;

@@ -333,9 +333,30 @@ impl Context {
     }
 }
 
+/// Splits a text into the model's reasoning and the rest, without the marks that open the reasoning.
+pub(in crate::fallback) fn split_reasoning(text: &str) -> (String, String) {
+    let mut context = Context::new();
+    let (mut reasoning, mut rest) = (String::new(), String::new());
+    for ch in text.chars() {
+        let was_reasoning = context.is_reasoning();
+        context.track(ch);
+        if context.take_reasoning_ended() {
+            reasoning.push_str(&std::mem::take(&mut rest));
+        } else if was_reasoning || context.is_reasoning() {
+            if !was_reasoning {
+                rest.truncate(rest.rfind(['<', '[', '◁']).unwrap_or_default());
+            }
+            reasoning.push(ch);
+        } else {
+            rest.push(ch);
+        }
+    }
+    (reasoning, rest)
+}
+
 /// Whether a byte is plain text after the start of a line, both here and in forms. For a character of several bytes, pass
 /// the first byte.
 pub(in crate::fallback) fn is_plain(byte: u8) -> bool {
     // The last byte begins `◁`.
-    !matches!(byte, b'\n' | b'<' | b'>' | b'[' | 0xe2)
+    !matches!(byte, b'\n' | b'<' | b'>' | b'[' | b']' | 0xe2)
 }

@@ -16,7 +16,7 @@ pub(super) enum Tag {
 }
 
 /// Marks, grouped by the models that write them. No mark is a prefix of another mark.
-const TAGS: [(&str, Tag); 31] = [
+const TAGS: [(&str, Tag); 37] = [
     ("<think>", Tag::Think(0)),
     ("</think>", Tag::EndThink(0)),
     ("<thinking>", Tag::Think(1)),
@@ -29,6 +29,13 @@ const TAGS: [(&str, Tag); 31] = [
     ("</reflection>", Tag::EndThink(4)),
     ("<seed:think>", Tag::Think(5)),
     ("</seed:think>", Tag::EndThink(5)),
+    // Hunyuan 3, MiniMax M3, Kimi K3.
+    ("<think:opensource>", Tag::Think(13)),
+    ("</think:opensource>", Tag::EndThink(13)),
+    ("<mm:think>", Tag::Think(14)),
+    ("</mm:think>", Tag::EndThink(14)),
+    ("<|open|>think", Tag::Think(15)),
+    ("<|close|>think", Tag::EndThink(15)),
     // Magistral.
     ("[THINK]", Tag::Think(6)),
     ("[/THINK]", Tag::EndThink(6)),
@@ -54,6 +61,11 @@ const TAGS: [(&str, Tag); 31] = [
     ("<|return|>", Tag::EndMessage),
     ("<|call|>", Tag::EndMessage),
 ];
+
+/// Whether a text is a mark.
+pub(in crate::fallback) fn is_reasoning_mark(text: &str) -> bool {
+    TAGS.iter().any(|(mark, _)| *mark == text)
+}
 
 /// A streaming reader of marks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,8 @@ pub(super) static ANTHROPIC: Form = Form {
     start: StartPosition::Line,
     closes: &["</function_calls>"],
     steps: tag_calls!(
-        "<function_calls>",
-        "</function_calls>",
+        ["<function_calls>"],
+        ["</function_calls>"],
         "<invoke name=\"",
         "</invoke>",
         "<parameter name=\"",
@@ -26,8 +26,8 @@ pub(super) static NAMESPACE: Form = Form {
     start: StartPosition::Line,
     closes: &["</antml:function_calls>"],
     steps: tag_calls!(
-        "<antml:function_calls>",
-        "</antml:function_calls>",
+        ["<antml:function_calls>"],
+        ["</antml:function_calls>"],
         "<antml:invoke name=\"",
         "</antml:invoke>",
         "<antml:parameter name=\"",

@@ -34,17 +34,22 @@ macro_rules! json_calls {
     }};
 }
 
-/// The steps of calls as tags with a `name` attribute and a tag for each argument.
+/// The steps of calls as tags with a `name` attribute and a tag for each argument: the tags around the calls, of a call
+/// and of an argument. The tags around the calls may be missing.
 macro_rules! tag_calls {
-    ($open:literal, $close:literal, $invoke:literal, $invoke_close:literal, $parameter:literal, $parameter_close:literal) => {{
-        use crate::fallback::grammar::{Capture, DONE, Gap, OnMismatch, Step, Token, steps};
+    ([$($open:literal),*], [$($close:literal),*], $invoke:literal, $invoke_close:literal, $parameter:literal, $parameter_close:literal) => {{
+        use crate::fallback::grammar::{Capture, Element, Gap, OnMismatch, Step, Token, steps};
         steps![
-            OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal($open), INVOKE)]),
+            OPEN = Step::new(
+                Gap::None,
+                OnMismatch::Prose,
+                &[$((Token::Literal($open), INVOKE),)* (Token::Literal($invoke), NAME)],
+            ),
             INVOKE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal($invoke), NAME)]),
             NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_QUOTE)]),
             NAME_QUOTE = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\""), NAME_END)]),
-            NAME_END = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), PARAMETER)]),
-            PARAMETER = Step::new(
+            NAME_END = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), FIRST_PARAMETER)]),
+            FIRST_PARAMETER = Step::new(
                 Gap::Any,
                 OnMismatch::Malformed,
                 &[(Token::Literal($parameter), KEY), (Token::Literal($invoke_close), CLOSE)],
@@ -55,12 +60,34 @@ macro_rules! tag_calls {
             VALUE = Step::new(
                 Gap::None,
                 OnMismatch::Malformed,
-                &[(Token::Raw(Capture::Value, $parameter_close, Some('<')), PARAMETER)],
+                &[(
+                    Token::Element(&Element {
+                        what: Capture::Value,
+                        open: $parameter,
+                        close: $parameter_close,
+                        around: &[$invoke],
+                        otherwise: &[
+                            (concat!("\n", $parameter), KEY),
+                            ($invoke_close, CLOSE),
+                            $(($close, crate::fallback::grammar::DONE),)*
+                        ],
+                    }),
+                    PARAMETER,
+                )],
+            ),
+            PARAMETER = Step::new(
+                Gap::Any,
+                OnMismatch::Malformed,
+                &[
+                    (Token::Literal($parameter), KEY),
+                    (Token::Literal($invoke_close), CLOSE),
+                    $((Token::Literal($close), crate::fallback::grammar::DONE),)*
+                ],
             ),
             CLOSE = Step::new(
                 Gap::Any,
-                OnMismatch::Unclosed,
-                &[(Token::Literal($invoke), NAME), (Token::Literal($close), DONE)],
+                OnMismatch::Complete,
+                &[$((Token::Literal($close), crate::fallback::grammar::DONE),)* (Token::Literal($invoke), NAME)],
             ),
         ]
     }};

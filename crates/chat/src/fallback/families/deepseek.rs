@@ -3,10 +3,12 @@
 //! V4 names its block `tool_calls`. V4.1 names it `calls`, with a blank before the name of each tag.
 //!
 //! The marks contain `｜` (U+FF5C) and `▁` (U+2581). Templates and models also write `|`, `_` and blanks instead, so
-//! these are read as well. Source: the chat templates of deepseek-ai/DeepSeek-R1, V3.1 and V3.2, the variants in
+//! these are read as well, and so are doubled bars. Source: the chat templates of deepseek-ai/DeepSeek-R1, V3.1 and V3.2, the variants in
 //! ggml-org/llama.cpp, and `SGLang`'s table of detectors for V4, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{
+    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
+};
 
 pub(super) static DEEPSEEK: Form = Form {
     marked: true,
@@ -55,7 +57,7 @@ pub(super) static DEEPSEEK: Form = Form {
     ],
 };
 
-/// The form with `$blank` before the name of each tag.
+/// The form with `$blank` before the name of each tag. The tags around the calls may be missing.
 macro_rules! dsml {
     ($blank:literal) => {
         Form {
@@ -74,6 +76,7 @@ macro_rules! dsml {
                         (Token::Literal(concat!("<｜DSML｜", $blank, "function▁calls>")), INVOKE),
                         (Token::Literal(concat!("<｜DSML｜", $blank, "tool▁calls>")), INVOKE),
                         (Token::Literal(concat!("<｜DSML｜", $blank, "calls>")), INVOKE),
+                        (Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME),
                     ],
                 ),
                 INVOKE = Step::new(
@@ -82,14 +85,29 @@ macro_rules! dsml {
                     &[(Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME)],
                 ),
                 NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
-                NAME_END = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\">"), PARAMETER)]),
+                NAME_END = Step::new(
+                    Gap::None,
+                    OnMismatch::Prose,
+                    &[(Token::Literal("\">"), FIRST_PARAMETER), (Token::Literal("\"/>"), CLOSE)],
+                ),
+                FIRST_PARAMETER = Step::new(
+                    Gap::Any,
+                    OnMismatch::Malformed,
+                    &[
+                        (Token::Literal(concat!("<｜DSML｜", $blank, "parameter name=\"")), KEY),
+                        (Token::Literal(concat!("</｜DSML｜", $blank, "invoke>")), CLOSE),
+                        (Token::Object(Capture::Arguments), PARAMETER),
+                    ],
+                ),
                 PARAMETER = Step::new(
                     Gap::Any,
                     OnMismatch::Malformed,
                     &[
                         (Token::Literal(concat!("<｜DSML｜", $blank, "parameter name=\"")), KEY),
                         (Token::Literal(concat!("</｜DSML｜", $blank, "invoke>")), CLOSE),
-                        (Token::Object(Capture::Arguments), INVOKE_CLOSE),
+                        (Token::Literal(concat!("</｜DSML｜", $blank, "function▁calls>")), DONE),
+                        (Token::Literal(concat!("</｜DSML｜", $blank, "tool▁calls>")), DONE),
+                        (Token::Literal(concat!("</｜DSML｜", $blank, "calls>")), DONE),
                     ],
                 ),
                 KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), KEY_END)]),
@@ -105,28 +123,35 @@ macro_rules! dsml {
                 ),
                 IS_STRING_END =
                     Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\">"), VALUE)]),
-                INVOKE_CLOSE = Step::new(
-                    Gap::Any,
+                VALUE = Step::new(
+                    Gap::None,
                     OnMismatch::Malformed,
-                    &[(Token::Literal(concat!("</｜DSML｜", $blank, "invoke>")), CLOSE)],
+                    &[(
+                        Token::Element(&Element {
+                            what: Capture::Value,
+                            open: concat!("<｜DSML｜", $blank, "parameter name=\""),
+                            close: concat!("</｜DSML｜", $blank, "parameter>"),
+                            around: &[concat!("<｜DSML｜", $blank, "invoke name=\"")],
+                            otherwise: &[
+                                (concat!("\n<｜DSML｜", $blank, "parameter name=\""), KEY),
+                                (concat!("</｜DSML｜", $blank, "invoke>"), CLOSE),
+                                (concat!("</｜DSML｜", $blank, "function▁calls>"), DONE),
+                                (concat!("</｜DSML｜", $blank, "tool▁calls>"), DONE),
+                                (concat!("</｜DSML｜", $blank, "calls>"), DONE),
+                            ],
+                        }),
+                        PARAMETER,
+                    )],
                 ),
                 CLOSE = Step::new(
                     Gap::Any,
-                    OnMismatch::Unclosed,
+                    OnMismatch::Complete,
                     &[
                         (Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME),
                         (Token::Literal(concat!("</｜DSML｜", $blank, "function▁calls>")), DONE),
                         (Token::Literal(concat!("</｜DSML｜", $blank, "tool▁calls>")), DONE),
                         (Token::Literal(concat!("</｜DSML｜", $blank, "calls>")), DONE),
                     ],
-                ),
-                VALUE = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(
-                        Token::Raw(Capture::Value, concat!("</｜DSML｜", $blank, "parameter>"), Some('<')),
-                        4,
-                    )],
                 ),
             ],
         }

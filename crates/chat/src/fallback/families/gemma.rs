@@ -1,5 +1,6 @@
 //! Gemma. Versions 2 and 3 write a `tool_code` block with calls in Python syntax. FunctionGemma and Gemma 4
-//! write `call:name{key:value}` between marks, with strings between `<escape>` or `<|"|>`.
+//! write `call:name{key:value}` between marks, with strings between `<escape>` or `<|"|>`. Gemma 4 also writes
+//! `<|tool_call|>` as mark, `call:name({…})` with JSON, and no `call`.
 //!
 //! Source: ai.google.dev/gemma/docs, "Function calling" (Gemma 3 and 4) and "FunctionGemma formatting and best
 //! practices", November 2026.
@@ -44,13 +45,9 @@ pub(super) static FUNCTION_GEMMA: Form = Form {
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<start_function_call>"), CALL)]),
         CALL = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("call:"), NAME)]),
-        NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), BRACE)]),
-        BRACE = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("{"), ARGUMENTS)]),
-        ARGUMENTS = Step::new(
-            Gap::None,
-            OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Braces, "}<end_function_call>", None), DONE)],
-        ),
+        NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS)]),
+        ARGUMENTS = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Braces(Capture::Braces), CLOSE)]),
+        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<end_function_call>"), DONE)]),
     ],
 };
 
@@ -59,14 +56,36 @@ pub(super) static GEMMA_4: Form = Form {
     start: StartPosition::Token,
     closes: &["<tool_call|>"],
     steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tool_call>"), CALL)]),
-        CALL = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("call:"), NAME)]),
-        NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), BRACE)]),
-        BRACE = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("{"), ARGUMENTS)]),
-        ARGUMENTS = Step::new(
+        OPEN = Step::new(
             Gap::None,
+            OnMismatch::Prose,
+            &[(Token::Literal("<|tool_call>"), CALL), (Token::Literal("<|tool_call|>"), CALL)],
+        ),
+        CALL = Step::new(
+            Gap::Any,
+            OnMismatch::Prose,
+            &[(Token::Literal("call:"), NAME), (Token::Literal(":"), NAME)],
+        ),
+        NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS)]),
+        ARGUMENTS = Step::new(
+            Gap::Line,
+            OnMismatch::Prose,
+            &[(Token::Braces(Capture::Braces), CLOSE), (Token::Literal("("), OBJECT)],
+        ),
+        OBJECT = Step::new(
+            Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Braces, "}<tool_call|>", None), DONE)],
+            &[(Token::Object(Capture::Arguments), OBJECT_END), (Token::Literal(")"), CLOSE)],
+        ),
+        OBJECT_END = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(")"), CLOSE)]),
+        CLOSE = Step::new(
+            Gap::Any,
+            OnMismatch::Complete,
+            &[
+                (Token::Literal("<tool_call|>"), DONE),
+                (Token::Literal("<|tool_call|>"), DONE),
+                (Token::Literal("</tool_call>"), DONE),
+            ],
         ),
     ],
 };

@@ -29,7 +29,9 @@ mod olmo;
 mod plain;
 mod pythonic;
 mod qwen_coder;
+mod solar;
 mod step;
+mod tagged;
 mod xlam;
 
 macro_rules! families {
@@ -59,6 +61,8 @@ families! {
     Qwen3Coder => qwen_coder::QWEN3_CODER,
     Glm => glm::GLM,
     LongCat => glm::LONGCAT,
+    Hunyuan3 => glm::HUNYUAN_3,
+    K2Horizon => glm::K2_HORIZON,
     Functionary31 => functionary::FUNCTIONARY_31,
     Functionary32 => functionary::FUNCTIONARY_32,
     Mistral => mistral::MISTRAL,
@@ -68,6 +72,8 @@ families! {
     DeepSeekDsml41 => deepseek::DSML_41,
     Step3 => step::STEP_3,
     Kimi => kimi::KIMI,
+    KimiK3 => kimi::KIMI_K3,
+    Solar => solar::SOLAR,
     CommandR => command_r::COMMAND_R,
     CommandR7b => command_r::COMMAND_R7B,
     GemmaToolCode => gemma::TOOL_CODE,
@@ -77,9 +83,16 @@ families! {
     LmStudio => lm_studio::LM_STUDIO,
     MiniMaxM1 => minimax::MINIMAX_M1,
     MiniMaxM2 => minimax::MINIMAX_M2,
+    MiniMaxM3 => minimax::MINIMAX_M3,
+    MiniMaxM3Plain => minimax::MINIMAX_M3_PLAIN,
+    MiniMaxArrows => minimax::ARROWS,
     Anthropic => anthropic::ANTHROPIC,
     AnthropicNamespace => anthropic::NAMESPACE,
     AnthropicTags => anthropic::TAGS,
+    Muse => tagged::MUSE,
+    Dots => tagged::DOTS,
+    Grok => tagged::GROK,
+    MiniCpm5 => tagged::MINI_CPM5,
     Olmo3 => olmo::OLMO_3,
     Apertus => apertus::APERTUS,
     InternLm2 => internlm::INTERNLM_2,

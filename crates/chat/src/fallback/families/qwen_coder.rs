@@ -1,12 +1,14 @@
-//! `<tool_call><function=name><parameter=key>value`, with a closing tag for each: Qwen3-Coder, Step 3.5 and
-//! Nemotron 3. Seed-OSS writes `<seed:tool_call>` around it.
+//! `<tool_call><function=name><parameter=key>value`, with a closing tag for each: Qwen3-Coder, Qwen 3.5 to 3.8, Step 3.5
+//! and Nemotron 3. Seed-OSS writes `<seed:tool_call>` around it.
 //!
-//! The model often omits the first tag, which is in the prompt, and sometimes the last tag. Values are text on
+//! The model often omits the first tag, which is in the prompt, and sometimes closing tags. Values are text on
 //! their own lines.
 //!
 //! Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{
+    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
+};
 
 pub(super) static QWEN3_CODER: Form = Form {
     marked: true,
@@ -40,7 +42,21 @@ pub(super) static QWEN3_CODER: Form = Form {
         VALUE = Step::new(
             Gap::None,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Value, "</parameter>", Some('<')), PARAMETER)],
+            &[(
+                Token::Element(&Element {
+                    what: Capture::Value,
+                    open: "<parameter=",
+                    close: "</parameter>",
+                    around: &["<function=", "<tool_call>"],
+                    otherwise: &[
+                        ("\n<parameter=", KEY),
+                        ("</function>", CLOSE),
+                        ("</tool_call>", DONE),
+                        ("</seed:tool_call>", DONE),
+                    ],
+                }),
+                PARAMETER,
+            )],
         ),
         PARAMETER = Step::new(
             Gap::Any,

@@ -3,7 +3,9 @@
 //!
 //! Source: the chat template of stepfun-ai/step3 and `SGLang`'s parser for it, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{
+    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
+};
 
 pub(super) static STEP_3: Form = Form {
     marked: true,
@@ -38,7 +40,16 @@ pub(super) static STEP_3: Form = Form {
         VALUE = Step::new(
             Gap::None,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Value, "</steptml:parameter>", Some('<')), PARAMETER)],
+            &[(
+                Token::Element(&Element {
+                    what: Capture::Value,
+                    open: "<steptml:parameter name=\"",
+                    close: "</steptml:parameter>",
+                    around: &["<steptml:invoke name=\""],
+                    otherwise: &[("\n<steptml:parameter name=\"", KEY), ("</steptml:invoke>", CALL_CLOSE),],
+                }),
+                PARAMETER,
+            )],
         ),
         CALL_CLOSE = Step::new(
             Gap::Any,

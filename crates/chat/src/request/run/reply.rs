@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use deftool_lang::schema::{Repair, ToolKind, ToolSet};
-use deftool_lang::spec::OnFailure;
+use deftool_lang::spec::{Fallback, OnFailure};
 use deftool_lang::text::append;
 use serde_json::Map;
 
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
-use crate::fallback::{Forms, TextCall};
+use crate::fallback::{Forms, TextCall, calls_only_in_reasoning};
 use crate::finish::{FinishMeaning, finish_meaning, shown_finish_reason};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
@@ -182,6 +182,9 @@ impl Run {
             if finish_reason == FinishReason::ContentFilter {
                 self.warn("the server's content filter ended the reply");
             }
+            if reply.calls.is_empty() && self.calls_only_in_reasoning(tools) {
+                self.warn("the model wrote a call in its reasoning, and no text; no tool was called");
+            }
             self.finish(FinalState::Completed, finish_reason, None);
             return;
         }
@@ -192,6 +195,14 @@ impl Run {
     fn has_text_in_turn(&self) -> bool {
         self.text.get(self.turn_text_start..).is_some_and(|text| !text.trim().is_empty())
             || self.hold_back.has_text()
+    }
+
+    /// Whether the current turn has a call in the model's reasoning, and no text.
+    fn calls_only_in_reasoning(&self, tools: &ToolSet) -> bool {
+        let reasoning = self.reasoning.get(self.turn_reasoning_start..).unwrap_or_default();
+        let text = self.text.get(self.turn_text_start..).unwrap_or_default();
+        let reads_text = self.config.fallback != Fallback::Off && !tools.is_empty();
+        reads_text && calls_only_in_reasoning(reasoning, text)
     }
 
     fn warn(&mut self, message: &str) {

@@ -54,6 +54,12 @@ impl TextClassifier<'_> {
         self.index.contains_text(excerpt)
     }
 
+    /// Returns whether a name alone marks a call in `text`: the name of a tool. At the end of the text, the name of an
+    /// exit tool may be incomplete.
+    pub(super) fn is_named(&self, call: &TextCall, text: &str) -> bool {
+        self.tools.get(&call.name).is_some() && !(self.is_exit(&call.name) && text.ends_with(&call.name))
+    }
+
     /// Returns whether `name` is an exit tool.
     pub(super) fn is_exit(&self, name: &str) -> bool {
         self.tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit)

@@ -217,6 +217,12 @@ impl Held {
                     self.times.process(candidate.text.len());
                     self.candidate(candidate, classifier, shown);
                 }
+                Piece::Leftover(text) => {
+                    self.times.process(text.len());
+                    self.leftover(text, shown);
+                }
+                Piece::Broken { calls, excerpt, .. }
+                    if calls.iter().any(|call| call.bare && !classifier.is_named(call, &excerpt)) => {}
                 Piece::Broken { why, excerpt, calls } => {
                     if classifier.is_quoted(&excerpt) {
                         self.quoted += 1;
@@ -293,6 +299,17 @@ impl Held {
             last.push_str(text);
         } else {
             self.queue.push(Waiting::Text(text.to_owned()));
+        }
+    }
+
+    /// Processes marks after a candidate. They belong to its directive.
+    fn leftover(&mut self, marks: String, shown: &mut String) {
+        match self.queue.last_mut() {
+            Some(Waiting::Directive(directive)) => {
+                self.queued_bytes += marks.len();
+                directive.text.push_str(&marks);
+            }
+            Some(Waiting::Text(_)) | None => self.text(&marks, shown),
         }
     }
 

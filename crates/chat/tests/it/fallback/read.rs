@@ -63,7 +63,8 @@ impl Specimen {
 impl Family {
     /// Whether the reply begins with a control token, which may follow prose.
     pub(super) fn begins_with_token(&self, specimen: &Specimen) -> bool {
-        ["<|", "<｜", "[TOOL_CALLS]"].iter().any(|token| specimen.text.starts_with(token)) && !self.line
+        ["<|", "<｜", "<‖", "]<]", "[TOOL_CALLS]"].iter().any(|token| specimen.text.starts_with(token))
+            && !self.line
     }
 
     /// Returns the fallback setting under which the form is read.

@@ -158,7 +158,7 @@ fn joined(pieces: &[Piece]) -> String {
     pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.as_str(),
+            Piece::Text(text) | Piece::Leftover(text) => text.as_str(),
             Piece::Candidate(candidate) => candidate.text.as_str(),
             Piece::Broken { .. } | Piece::ReasoningEnded => "",
         })

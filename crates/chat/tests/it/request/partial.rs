@@ -62,7 +62,7 @@ fn an_invalid_exit_call_in_text_is_a_signal() {
         ("<tool_call>{\"name\": \"finish\"", ""),
         ("<tool_call><function=finish><parameter=n>1", "<parameter=n>1"),
         ("[TOOL_CALLS]finish{\"n\": [", "{\"n\": ["),
-        ("<start_function_call>call:finish{n:<escape>a", "n:<escape>a"),
+        ("<start_function_call>call:finish{n:<escape>a", "{n:<escape>a"),
     ] {
         for before in ["", look] {
             let played = play().run(&[reply_with(&format!("{before}{written}")), reply_with("done")]);

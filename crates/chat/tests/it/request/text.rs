@@ -129,6 +129,109 @@ fn an_invalid_call_in_thinking_does_not_fail_the_reply() {
 }
 
 #[test]
+fn a_call_that_stands_only_in_reasoning_is_a_warning() {
+    let call = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    let warnings = |reasoning: &str, text: &str, fallback: Fallback| {
+        let mut reply = reply_with(text);
+        reasoning.clone_into(&mut reply.reasoning);
+        let played = play().with(|config| config.fallback = fallback).run(&[reply]);
+        assert_eq!(played.outcome.state, FinalState::Completed, "{:?}", played.outcome);
+        assert!(played.executed.is_empty());
+        assert_eq!(played.outcome.text, text);
+        played.events.iter().filter(|event| matches!(event, Event::Warning { .. })).count()
+    };
+    let thought = format!("<think>{call}</think>\n");
+    for (reasoning, text, expected) in [
+        (call, "", 1),
+        (call, "\n", 1),
+        ("", thought.as_str(), 1),
+        ("", &format!("{call}\n</think>\n"), 1),
+        ("", &format!("<think>{call}"), 1),
+        (call, "Hello.", 0),
+        ("", &format!("{thought}Hello."), 0),
+        ("I look.", "", 0),
+        ("", "", 0),
+    ] {
+        assert_eq!(warnings(reasoning, text, Fallback::Auto), expected, "{reasoning:?}, {text:?}");
+        assert_eq!(warnings(reasoning, text, Fallback::Off), 0, "{reasoning:?}, {text:?}");
+    }
+}
+
+/// Text that begins like a call of a tool fails the reply if it cannot be read, and is shown.
+#[test]
+fn a_call_in_an_unknown_form_fails_the_reply() {
+    for text in [
+        "<x:function_call>{\"name\": \"look\"}</x:function_call>",
+        "I look.\n<|tool_calls|>look{\"q\": 1}<|tool_calls_end|>",
+        "I look: <|tool_calls|>look{\"q\": 1}<|tool_calls_end|>",
+        "<tool_call>\n<tool_name>look</tool_name>\n</tool_call>",
+        "<tool_call>look\n{\"q\": 1}\n</tool_call>\nSo.",
+        "<tool_call>look(q=1)</tool_call>",
+        "<tool_calls>\n<invoke name='look'>\n</invoke>\n</tool_calls>",
+        "[TOOL_CALLS]look",
+        "[TOOL_CALLS]look\nq",
+    ] {
+        for size in [1, 1000] {
+            let played = play().run(&[reply_with(text).cut(size)]);
+            assert_eq!(
+                (played.failure().0, played.failure().1),
+                (FailReason::ToolParseError, "malformed_call"),
+                "{text}"
+            );
+            assert_eq!(played.outcome.text, text);
+        }
+    }
+    for text in [
+        "<tool_call> is the tag of Hermes.",
+        "<tool_call>\n<tool_response>\n<think>\nare tags.",
+        "[TOOL_CALLS] look, and it is there",
+        "[TOOL_CALLS]look is what Mistral writes.",
+        "[TOOL_CALLS]something\nelse",
+        "<|tool_calls_section_begin|>\n<|tool_call_begin|>\n<|tool_call_end|>\n",
+        "<x:function_call>{...}</x:function_call>",
+        "<|im_end|>look{\"q\": 1}",
+        "<function>look(q=1)</function>",
+        "> <x:function_call>{\"name\": \"look\"}</x:function_call>",
+        "Write <x:function_call>{\"name\": \"look\"}</x:function_call> here.",
+        "```\n<x:function_call>{\"name\": \"look\"}</x:function_call>\n```",
+        "The form, for example:\n<|tool_calls|>look{\"q\": 1}",
+    ] {
+        for size in [1, 1000] {
+            let played = play().run(&[reply_with(text).cut(size)]);
+            assert_eq!(played.outcome.state, FinalState::Completed, "{text}: {:?}", played.outcome);
+            assert_eq!(played.outcome.text, text);
+        }
+    }
+}
+
+/// Closing marks directly after a call belong to it.
+#[test]
+fn marks_after_a_call_are_not_shown() {
+    let call = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    for (after, shown) in [
+        ("\n</function_invocation>\n</tool_call>", ""),
+        ("<|tool_call_end|> So.", " So."),
+        ("\n</tool_calls>\nSo.\n</div>", "\nSo.\n</div>"),
+        ("\n</tool", "\n</tool"),
+        ("\n<b>", "\n<b>"),
+    ] {
+        let text = format!("I look.\n{call}{after}");
+        for size in [1, 1000] {
+            let played = play().run(&[reply_with(&text).cut(size), reply_with("")]);
+            assert_eq!(
+                (played.executed(), played.outcome.text.as_str()),
+                (vec!["look"], format!("I look.\n{shown}").as_str()),
+                "{text}"
+            );
+        }
+    }
+    // The reply fails, so all text is shown.
+    let text = format!("{call}</function_invocation>\n<tool_call>{{'a': 1}}</tool_call>");
+    let played = play().run(&[reply_with(&text)]);
+    assert_eq!((played.failure().1, played.outcome.text.as_str()), ("malformed_call", text.as_str()));
+}
+
+#[test]
 fn text_that_is_executed() {
     let texts = [
         "<tool_call>\n{\"name\": \"look\"}\n</tool_call>",
@@ -173,6 +276,7 @@ fn candidates_that_fail_stay_in_the_text() {
         ("a\n<tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
         ("a\n<tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
         ("a\n<tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
+        ("a\n<tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\n}}</tool_call> B", "malformed_call"),
         ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\nb", "unknown_tool"),
         ("a\n{\"tool\": \"look\", \"arguments\": {]}\nb", "malformed_call"),
         ("a\n{\"tool\": \"look\", \"argu", "malformed_call"),
@@ -357,7 +461,8 @@ fn only_ambiguous_text_is_held_back() {
         ("Hello <b", "Hello <b"),
         ("Hello <tool_call>\n", "Hello "),
         ("Hello <tool_call> a", "Hello "),
-        ("Hello <tool_call> a b", "Hello <tool_call> a b"),
+        ("Hello <tool_call> a b", "Hello "),
+        ("Hello <tool_call> a b c", "Hello <tool_call> a b c"),
         (
             "Hello <tool_call>{\"name\": \"look\"}</tool_call> i",
             "Hello <tool_call>{\"name\": \"look\"}</tool_call> i",
@@ -365,7 +470,8 @@ fn only_ambiguous_text_is_held_back() {
         ("Hello.\n[TOOL_", "Hello.\n"),
         ("Hello [TOOL_S", "Hello [TOOL_S"),
         ("Hello\n[li", "Hello\n"),
-        ("Hello\n[link]", "Hello\n[link]"),
+        ("Hello\n[link]", "Hello\n[link"),
+        ("Hello\n[link] ", "Hello\n[link] "),
         ("`<tool_call>", "`<tool_call>"),
         ("a\n{\"to", "a\n"),
         ("a\n{\"total", "a\n{\"total"),

@@ -3,16 +3,19 @@
 //! The machine never looks back. It takes linear time, and its state is small enough to be stored between any two
 //! characters.
 
+mod tokens;
+
 use serde::{Deserialize, Serialize};
 
-use super::families::Family;
-use super::grammar::{Capture, Captured, DONE, Gap, OnMismatch, Step, Token, looks_like};
-use super::json::{JsonScan, JsonStep};
-use super::model::MAX_HELD;
-use super::python::{CallScan, CallStep};
-
-/// Maximum length of a name or key, in bytes.
-const MAX_WORD: usize = 256;
+use crate::fallback::braces::BracesScan;
+use crate::fallback::element::{ElementEnd, ElementScan};
+use crate::fallback::families::Family;
+use crate::fallback::grammar::{
+    Capture, Captured, DONE, Element, Gap, OnMismatch, Step, Token, advance, looks_like, repeats_bar,
+};
+use crate::fallback::json::JsonScan;
+use crate::fallback::model::MAX_HELD;
+use crate::fallback::python::CallScan;
 
 /// The result of one more character, or of the end of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +49,20 @@ pub(super) struct Machine {
     is_certain: bool,
     /// The end of a complete form that may go on.
     whole: Option<usize>,
+    /// The step and the position in it of the last token, whose mark may be written twice.
+    last: Option<(u8, usize)>,
+    /// The last object began with two braces.
+    doubled: bool,
+    /// Whether a value may contain enclosing elements.
+    nests: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Reading {
     /// Before a token.
     Gap,
-    /// In a literal. `matching`: a bit for each of the step's tokens that still matches. `read`: characters read.
+    /// In a literal. `matching`: a bit for each of the step's tokens that still matches, and for the repeated mark.
+    /// `read`: characters read.
     Literals { matching: u32, read: usize },
     /// In another token. `index`: its position in the step.
     Token { index: usize, scan: Scan },
@@ -64,6 +74,7 @@ enum Reading {
 enum Scan {
     Word,
     Object(JsonScan),
+    Braces(BracesScan),
     Call(CallScan),
     /// `matched`: characters read of the closing literal. `from`: its start. `closed`: it is complete.
     Raw {
@@ -72,6 +83,7 @@ enum Scan {
         closed: bool,
     },
     /// `info`: the info string, after the fence itself.
+    Element(ElementScan),
     Fence {
         info: Option<String>,
     },
@@ -86,8 +98,8 @@ enum TokenResult {
 }
 
 impl Machine {
-    /// A machine at the start of `family`'s form.
-    pub(super) fn new(family: Family) -> Self {
+    /// A machine at the start of `family`'s form. `nests`: whether a value may contain enclosing elements.
+    pub(super) fn new(family: Family, nests: bool) -> Self {
         Self {
             family,
             step: 0,
@@ -98,7 +110,15 @@ impl Machine {
             fence: ('`', 0),
             is_certain: false,
             whole: None,
+            last: None,
+            doubled: false,
+            nests,
         }
+    }
+
+    /// Whether the form is known to be malformed.
+    pub(super) fn is_malformed(&self) -> bool {
+        matches!(self.reading, Reading::Malformed { .. })
     }
 
     /// Returns the start of the mismatching text, which may begin another form.
@@ -119,8 +139,10 @@ impl Machine {
         let first = text.get(self.start..)?.chars().next()?;
         let what = self.current_step()?.next.iter().find_map(|(token, _)| match token {
             Token::Object(what) => json_scan(*what, first, true).map(|_| *what),
+            Token::Braces(what) => (first == '{').then_some(*what),
             Token::Call => is_word_start(first).then_some(Capture::Python),
             Token::Raw(what, _, _) => Some(*what),
+            Token::Element(element) => Some(element.what),
             Token::Literal(_) | Token::Word(_) | Token::Fence(_) | Token::FenceEnd => None,
         })?;
         Some(Captured { what, start: self.start, end: text.len() })
@@ -165,7 +187,14 @@ impl Machine {
                 Scan::FenceEnd if self.at - self.start >= self.fence.1 => {
                     self.go(index, self.at);
                 }
-                Scan::Raw { closed: false, .. } => return Verdict::Broken,
+                Scan::Raw { closed: false, .. } | Scan::Braces(_) => return Verdict::Broken,
+                Scan::Element(scan) => {
+                    let end = self.element(index).and_then(|element| scan.end(element));
+                    let Some(end) = end else { return Verdict::Broken };
+                    if let verdict @ Verdict::Complete(_) = self.end_element(index, end) {
+                        return verdict;
+                    }
+                }
                 Scan::Object(_) if self.family.form().marked => return Verdict::Broken,
                 Scan::Object(object) if self.is_whole_call(index) && object.is_call() => {
                     return Verdict::Broken;
@@ -175,8 +204,10 @@ impl Machine {
                 Scan::Word | Scan::Object(_) | Scan::Call(_) | Scan::Fence { .. } | Scan::FenceEnd => {}
             }
         }
-        if let Reading::Malformed { .. } = self.reading {
-            return Verdict::Reject;
+        if self.is_malformed() {
+            // In a code block without an end, the end of the reasoning is not read.
+            let is_fenced = self.fence.1 > 0;
+            return if is_fenced { Verdict::Reject } else { Verdict::Broken };
         }
         match (self.on_mismatch(), self.whole) {
             (_, Some(end)) => Verdict::Complete(end),
@@ -199,6 +230,40 @@ impl Machine {
         self.current_step().and_then(|step| step.next.get(index))
     }
 
+    fn element(&self, index: usize) -> Option<&'static Element> {
+        match self.edge(index) {
+            Some((Token::Element(element), _)) => Some(element),
+            _ => None,
+        }
+    }
+
+    /// Returns the mark that token `index` of the current step must match, or, after the last token, the last mark, which
+    /// the model may have written twice.
+    fn mark(&self, index: usize) -> Option<&'static str> {
+        let step = self.current_step()?;
+        if let Some((token, _)) = step.next.get(index) {
+            return match token {
+                Token::Literal(literal) => Some(literal),
+                _ => None,
+            };
+        }
+        // In a value, the mark is text.
+        let is_text = |(token, _): &(Token, u8)| matches!(token, Token::Raw(..) | Token::Element(_));
+        if index > step.next.len() || step.next.iter().all(is_text) {
+            return None;
+        }
+        let (last, index) = self.last?;
+        let form = self.family.form();
+        let (token, _) = form.steps.get(usize::from(last))?.next.get(index)?;
+        match token {
+            Token::Object(_) | Token::Braces(_) => (form.marked || self.doubled).then_some("}"),
+            _ if !form.marked => None,
+            Token::Literal(mark) | Token::Raw(_, mark, _) => Some(mark),
+            Token::Element(element) => Some(element.close),
+            Token::Word(_) | Token::Call | Token::Fence(_) | Token::FenceEnd => None,
+        }
+    }
+
     /// Whether the token is an object that is a complete call, which its keys identify.
     fn is_whole_call(&self, index: usize) -> bool {
         matches!(self.edge(index), Some((Token::Object(Capture::Object), _)))
@@ -216,23 +281,28 @@ impl Machine {
             return Verdict::More;
         }
         self.start = self.at;
-        let begins = |token: &Token| match token {
-            Token::Literal(literal) => literal.chars().next().is_some_and(|first| looks_like(first, ch)),
-            _ => false,
-        };
-        let matching = matching(step.next.iter().map(|(token, _)| begins(token)));
+        let begins = |mark: &str| mark.chars().next().is_some_and(|first| looks_like(first, ch));
+        let matching = matching((0..=step.next.len()).map(|index| self.mark(index).is_some_and(begins)));
         if matching != 0 {
             return self.literals(matching, 1, self.at + ch.len_utf8());
         }
         let marked = self.family.form().marked;
+        // Dots stand for omitted text.
+        let is_omitted = step.next.len() > 1 && matches!(ch, '.' | '…');
         let found = step.next.iter().enumerate().find_map(|(index, (token, _))| {
             let scan = match token {
                 Token::Literal(_) => None,
                 Token::Word(_) => is_word_start(ch).then_some(Scan::Word),
                 Token::Object(what) => json_scan(*what, ch, marked).map(Scan::Object),
+                Token::Braces(_) => (ch == '{').then(|| Scan::Braces(BracesScan::new())),
                 Token::Call => is_word_start(ch).then(|| Scan::Call(CallScan::new())),
                 Token::Raw(_, literal, _) => {
                     Some(Scan::Raw { matched: advance(literal, 0, ch), from: self.at, closed: false })
+                }
+                Token::Element(element) => {
+                    let mut scan = ElementScan::new(element, self.nests);
+                    scan.push(element, ch, self.at);
+                    (!is_omitted).then_some(Scan::Element(scan))
                 }
                 Token::Fence(_) => matches!(ch, '`' | '~').then(|| Scan::Fence { info: None }),
                 Token::FenceEnd => (ch == self.fence.0).then_some(Scan::FenceEnd),
@@ -249,28 +319,35 @@ impl Machine {
 
     fn literal(&mut self, ch: char, matching: u32, read: usize) -> Verdict {
         let Some(step) = self.current_step() else { return Verdict::Reject };
-        let goes_on = |(index, (token, _)): (usize, &(Token, u8))| match token {
-            Token::Literal(literal) => {
-                matching >> index & 1 == 1
-                    && literal.chars().nth(read).is_some_and(|next| looks_like(next, ch))
-            }
-            _ => false,
+        let goes_on = |index: usize| {
+            let mark = self.mark(index).filter(|_| matching >> index & 1 == 1);
+            mark.and_then(|mark| mark.chars().nth(read)).is_some_and(|next| looks_like(next, ch))
         };
-        let matching = self::matching(step.next.iter().enumerate().map(goes_on));
+        let now = self::matching((0..=step.next.len()).map(goes_on));
         let after = self.at + ch.len_utf8();
-        if matching == 0 { self.mismatch(ch) } else { self.literals(matching, read + 1, after) }
+        if now != 0 {
+            return self.literals(now, read + 1, after);
+        }
+        let mut marks =
+            (0..=step.next.len()).filter_map(|index| self.mark(index).filter(|_| matching >> index & 1 == 1));
+        if marks.any(|mark| repeats_bar(mark, read, ch)) { Verdict::More } else { self.mismatch(ch) }
     }
 
     /// Enters a literal after `read` characters, which end at `after`.
     fn literals(&mut self, matching: u32, read: usize, after: usize) -> Verdict {
-        let whole = self.current_step().and_then(|step| {
-            step.next.iter().enumerate().find(|(index, (token, _))| match token {
-                Token::Literal(literal) => matching >> index & 1 == 1 && literal.chars().nth(read).is_none(),
-                _ => false,
-            })
-        });
-        match whole {
-            Some((index, _)) => self.go(index, after),
+        let Some(step) = self.current_step() else { return Verdict::Reject };
+        let is_whole = |index: &usize| {
+            let mark = self.mark(*index).filter(|_| matching >> index & 1 == 1);
+            mark.is_some_and(|mark| mark.chars().nth(read).is_none())
+        };
+        match (0..=step.next.len()).find(is_whole) {
+            Some(index) if index == step.next.len() => {
+                self.reading = Reading::Gap;
+                self.whole = self.whole.map(|_| after);
+                self.last = None;
+                Verdict::More
+            }
+            Some(index) => self.go(index, after),
             None => {
                 self.reading = Reading::Literals { matching, read };
                 Verdict::More
@@ -278,114 +355,13 @@ impl Machine {
         }
     }
 
-    fn token(&mut self, ch: char, index: usize) -> TokenResult {
-        let form = self.family.form();
-        let after = self.at + ch.len_utf8();
-        let Some((token, _)) = self.edge(index) else { return TokenResult::Verdict(Verdict::Reject) };
-        let is_whole_call = self.is_whole_call(index);
-        let Reading::Token { scan, .. } = &mut self.reading else {
-            return TokenResult::Verdict(Verdict::Reject);
-        };
-        let verdict = match (scan, token) {
-            (Scan::Word, _) if is_word(ch) && after - self.start <= MAX_WORD => Verdict::More,
-            (Scan::Word, _) if is_word(ch) => self.mismatch(ch),
-            // A single letter counts as a word of prose in unmarked forms.
-            (Scan::Word, _) if !form.marked && self.at - self.start < 2 => Verdict::Reject,
-            (Scan::Word, _) => {
-                self.capture(index, self.at);
-                return self.go_before(index);
-            }
-            (Scan::Object(object), _) => match object.push(ch, is_whole_call && !form.marked) {
-                JsonStep::More if !is_whole_call && !form.marked && object.is_call() => Verdict::Reject,
-                JsonStep::More => Verdict::More,
-                JsonStep::Other => Verdict::Reject,
-                JsonStep::End => {
-                    let is_call = is_whole_call && object.is_call();
-                    if is_whole_call && !form.marked && !is_call {
-                        return TokenResult::Verdict(Verdict::Reject);
-                    }
-                    self.is_certain |= is_call;
-                    self.capture(index, after);
-                    return self.go_after(index, after);
-                }
-                JsonStep::Bad => {
-                    self.is_certain |= is_whole_call && object.is_call();
-                    self.malformed(ch)
-                }
-            },
-            (Scan::Call(call), _) => match call.push(ch) {
-                CallStep::More => Verdict::More,
-                CallStep::End => {
-                    self.is_certain |= call.has_keyword();
-                    self.capture(index, after);
-                    return self.go_after(index, after);
-                }
-                CallStep::Bad if call.is_open() => {
-                    self.is_certain |= call.has_keyword();
-                    self.malformed(ch)
-                }
-                CallStep::Bad => self.mismatch(ch),
-            },
-            (Scan::Raw { matched, from, closed }, Token::Raw(_, literal, follow)) => {
-                let end = *from;
-                match (*closed, follow) {
-                    (true, Some(follow)) if ch == *follow => {
-                        self.capture(index, end);
-                        return self.go_before(index);
-                    }
-                    (true, Some(_)) if ch.is_ascii_whitespace() => {
-                        return TokenResult::Verdict(Verdict::More);
-                    }
-                    // The closing literal is part of the text.
-                    (true, _) => (*closed, *matched) = (false, 0),
-                    (false, _) => {}
-                }
-                let now = advance(literal, *matched, ch);
-                if now == 1 {
-                    *from = self.at;
-                }
-                *matched = now;
-                if literal.chars().nth(now).is_some() {
-                    return TokenResult::Verdict(Verdict::More);
-                }
-                let end = *from;
-                if follow.is_some() {
-                    *closed = true;
-                    Verdict::More
-                } else {
-                    self.capture(index, end);
-                    return self.go_after(index, after);
-                }
-            }
-            (Scan::Fence { info }, Token::Fence(infos)) => match (info, ch) {
-                (None, _) if ch == self.fence.0 => {
-                    self.fence.1 += 1;
-                    Verdict::More
-                }
-                (None, _) if self.fence.1 < 3 => Verdict::Reject,
-                (info @ None, _) => {
-                    *info = Some(String::new());
-                    return TokenResult::Reread;
-                }
-                (Some(info), '\n') if infos.contains(&info.as_str()) => return self.go_after(index, after),
-                (Some(_), ' ' | '\t' | '\r') => Verdict::More,
-                (Some(info), _) => {
-                    info.push(ch.to_ascii_lowercase());
-                    let fits = infos.iter().any(|allowed| allowed.starts_with(info.as_str()));
-                    if fits { Verdict::More } else { Verdict::Reject }
-                }
-            },
-            (Scan::Raw { .. } | Scan::Fence { .. }, _) => Verdict::Reject,
-            (Scan::FenceEnd, _) if ch == self.fence.0 => Verdict::More,
-            (Scan::FenceEnd, _) if self.at - self.start < self.fence.1 => self.mismatch(ch),
-            (Scan::FenceEnd, _) => return self.go_before(index),
-        };
-        TokenResult::Verdict(verdict)
-    }
-
     fn capture(&mut self, index: usize, end: usize) {
         let what = match self.edge(index) {
-            Some((Token::Word(what) | Token::Object(what) | Token::Raw(what, _, _), _)) => *what,
+            Some((
+                Token::Word(what) | Token::Object(what) | Token::Braces(what) | Token::Raw(what, _, _),
+                _,
+            )) => *what,
+            Some((Token::Element(element), _)) => element.what,
             Some((Token::Call, _)) => Capture::Python,
             Some((Token::Literal(_) | Token::Fence(_) | Token::FenceEnd, _)) | None => Capture::Nothing,
         };
@@ -408,9 +384,24 @@ impl Machine {
         TokenResult::Verdict(self.go(index, after))
     }
 
+    /// Ends the value of an element.
+    fn end_element(&mut self, index: usize, end: ElementEnd) -> Verdict {
+        self.capture(index, end.value);
+        match end.otherwise {
+            Some(step) => self.go_to(step, end.mark),
+            None => self.go(index, end.mark),
+        }
+    }
+
     /// Goes to the next step by edge `index`, whose token ended at `end`.
     fn go(&mut self, index: usize, end: usize) -> Verdict {
+        self.last = Some((self.step, index));
         let to = self.edge(index).map_or(DONE, |(_, to)| *to);
+        self.go_to(to, end)
+    }
+
+    /// Goes to a step after a token that ended at `end`.
+    fn go_to(&mut self, to: u8, end: usize) -> Verdict {
         if to == DONE {
             return Verdict::Complete(end);
         }
@@ -443,13 +434,11 @@ impl Machine {
         }
         // The start of a literal that did not match may begin the closing mark.
         let read = match &self.reading {
-            Reading::Literals { matching, read } => self.current_step().and_then(|step| {
-                let marks = step.next.iter().enumerate().filter(|(index, _)| matching >> index & 1 == 1);
-                marks.map(|(_, (token, _))| token).find_map(|token| match token {
-                    Token::Literal(literal) => Some(literal.chars().take(*read)),
-                    _ => None,
-                })
-            }),
+            Reading::Literals { matching, read } => {
+                let mark =
+                    (0..32).filter(|index| matching >> index & 1 == 1).find_map(|index| self.mark(index));
+                mark.map(|mark| mark.chars().take(*read))
+            }
             Reading::Gap | Reading::Token { .. } | Reading::Malformed { .. } => None,
         };
         let read: Vec<char> = read.into_iter().flatten().chain([ch]).collect();
@@ -478,22 +467,10 @@ fn find_close(closes: &[&str], matched: &mut [usize], ch: char) -> Verdict {
     Verdict::Flow
 }
 
-/// Returns the number of characters of `literal` that match up to `ch`. A literal contains its first character only
-/// once.
-fn advance(literal: &str, matched: usize, ch: char) -> usize {
-    let fits = |at: usize| literal.chars().nth(at).is_some_and(|next| looks_like(next, ch));
-    if fits(matched) { matched + 1 } else { usize::from(fits(0)) }
-}
-
 fn matching(bits: impl Iterator<Item = bool>) -> u32 {
     bits.take(32).enumerate().fold(0, |matching, (index, bit)| matching | u32::from(bit) << index)
 }
 
 fn is_word_start(ch: char) -> bool {
     ch.is_alphabetic() || ch == '_'
-}
-
-/// Whether `ch` may be in the name of a tool or an argument, with the prefixes and suffixes that servers add.
-fn is_word(ch: char) -> bool {
-    ch.is_alphanumeric() || matches!(ch, '_' | '.' | '-' | ':' | '/' | '$')
 }
