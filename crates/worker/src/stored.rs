@@ -99,6 +99,7 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("ReplyState.affordable", Limits),
             // Only text of the conversation: the calls run with the arguments of their events.
             ("ReplyState.written", Restores),
+            ("ReplyState.first_token_ms", Restores),
             // Goes back only to the server that the command line selects, if it is the one that sent it.
             ("ReplyState.received", Restores),
             ("PlannedCall.detail", Limits),

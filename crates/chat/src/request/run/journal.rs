@@ -95,6 +95,7 @@ impl Run {
         };
         ReplyState {
             usage: self.usage,
+            first_token_ms: self.first_token_ms,
             ids: self.ids.state(),
             raw_text: (raw_text != shown).then_some(raw_text),
             affordable: batch.affordable,
@@ -214,11 +215,12 @@ impl JournalReplay {
 
     fn add_call(&mut self, id: String, name: String, arguments: Arc<Value>) -> Result<(), String> {
         let run = &mut self.run;
-        if let Some(ReplyState { usage, ids, raw_text, affordable, received, .. }) = &mut self.reply
+        if let Some(reply) = &mut self.reply
             && !matches!(run.phase, Phase::Calling(_))
         {
+            let ReplyState { usage, first_token_ms, ids, raw_text, affordable, received, .. } = reply;
             run.usage = *usage;
-            run.first_token_ms.get_or_insert(run.at_ms);
+            run.first_token_ms = *first_token_ms;
             run.ids.set_state(*ids);
             run.received = received.take().unwrap_or_default();
             let shown = run.text.get(run.turn_text_start..).unwrap_or_default();

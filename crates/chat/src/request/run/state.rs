@@ -93,6 +93,9 @@ pub struct ReplyState {
     /// Total tokens so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<Usage>,
+    /// Time of the first output of the model. The events may be later: text is held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first_token_ms: Option<u64>,
     /// The state of the generator of call ids.
     pub(super) ids: u64,
     /// The text of the reply as the server sent it, if it differs from the emitted text.

@@ -221,6 +221,7 @@ proptest! {
 
 fn without_times(mut outcome: Outcome) -> Outcome {
     outcome.signals.iter_mut().for_each(|signal| signal.emitted_at_ms = 0);
+    outcome.first_token_ms = None;
     outcome
 }
 
