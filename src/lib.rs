@@ -309,8 +309,8 @@ pub mod spec {
 /// ```
 pub mod schema {
     pub use deftool_lang::schema::{
-        ArgumentValidator, Arguments, Confirmation, Limitation, SchemaError, Target, ToolEntry, ToolSet,
-        Violation, check_tool, compile_tool, emit, limitations,
+        Accepted, ArgumentValidator, Arguments, Confirmation, Limitation, Repair, RepairKind, SchemaError,
+        Target, ToolEntry, ToolSet, Violation, check_tool, compile_tool, emit, limitations,
     };
 }
 

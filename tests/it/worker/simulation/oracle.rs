@@ -311,7 +311,8 @@ fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &R
         }
         written(content)
             .filter(read)
-            .filter(|call| !generation.is_exit(&call.name))
+            // The name of a broken call cannot be read.
+            .filter(|call| call.form == Form::BrokenTag || !generation.is_exit(&call.name))
             .map(|call| (call.name.as_str(), Some(&call.arguments).filter(|_| call.form != Form::BrokenTag)))
             .collect()
     } else {

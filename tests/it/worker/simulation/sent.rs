@@ -48,7 +48,8 @@ pub(super) fn check_body(
     if layout.plain {
         return check_plain(content, case);
     }
-    Conversation { case, config, layout, open: VecDeque::new(), ids: BTreeSet::new() }
+    let (ids, reported) = (BTreeSet::new(), BTreeSet::new());
+    Conversation { case, config, layout, open: VecDeque::new(), ids, reported }
         .check(content)
         .map_err(invalid)
 }
@@ -109,6 +110,8 @@ struct Conversation<'c> {
     /// The calls without a result so far, in order.
     open: VecDeque<String>,
     ids: BTreeSet<String>,
+    /// The calls of unknown tools.
+    reported: BTreeSet<String>,
 }
 
 impl Conversation<'_> {
@@ -147,9 +150,12 @@ impl Conversation<'_> {
             if id.trim().is_empty() || !self.ids.insert(id.to_owned()) {
                 return Err(format!("the id `{id}`"));
             }
-            let is_unknown = name == "nothing" && self.config.on_invalid_arguments == OnFailure::Fail;
-            if EXIT.contains(&name) || name.is_empty() || is_unknown {
-                return Err(format!("a call of `{name}`"));
+            if EXIT.contains(&name) || name.is_empty() || name == "nothing" {
+                // The tool was unknown in its turn, which was reported to the model.
+                if self.config.on_invalid_arguments == OnFailure::Fail || name.is_empty() {
+                    return Err(format!("a call of `{name}`"));
+                }
+                self.reported.insert(id.to_owned());
             }
             if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
                 return Err(format!("arguments `{arguments}`"));
@@ -176,6 +182,9 @@ impl Conversation<'_> {
         let Ok(content) = serde_json::from_str::<Value>(content) else {
             return Err(format!("the result `{content}`"));
         };
+        if self.reported.contains(id) && content["error"]["kind"] != "unknown_tool" {
+            return Err(format!("the result `{content}` of an unknown tool"));
+        }
         let past = self.case.past.get(id).and_then(Option::as_ref);
         let is_own = match self.case.executed.get(id) {
             _ if past == Some(&content) => true,

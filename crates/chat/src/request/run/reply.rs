@@ -149,8 +149,13 @@ impl Run {
             .or_else(|| status_failure(&status, reply, cut))
             .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
             .or_else(|| (may_call && reply.lost_frames > 0).then(|| lost_frame_failure(reply.lost_frames)))
+            // The first problem of the text is reported.
+            .or_else(|| {
+                let is_unknown = |(_, call): &(u64, RawCall)| tools.called(&call.name).is_none();
+                let is_first = |fault: &&Fault| !written.iter().take(fault.calls_before).any(is_unknown);
+                faults.first().filter(|fault| !reports && is_first(fault)).map(fault_failure)
+            })
             .or_else(|| if reports { None } else { unknown_failure(&calls, reads_text, tools) })
-            .or_else(|| if reports { None } else { faults.first().map(fault_failure) })
             .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
             .or_else(|| (count > 0 && self.budget.affords(count) == 0).then(|| budget_failure(&self.config)));
         if let Some(failure) = failure {
@@ -166,10 +171,13 @@ impl Run {
             self.finish_failed(failure);
             return;
         }
-        let reported_faults = reported_faults.iter().map(Checked::of_fault);
-        let checked = checked.into_iter().map(Checked::with_received_text).chain(reported_faults);
-        let received = calls.into_iter().map(Some).chain(std::iter::repeat(None));
-        let calls: Vec<(Option<&RawCall>, Checked)> = received.zip(checked).collect();
+        let checked = checked.into_iter().map(Checked::with_received_text);
+        let mut calls: Vec<(Option<&RawCall>, Checked)> = calls.into_iter().map(Some).zip(checked).collect();
+        for fault in reported_faults.iter().rev() {
+            let before = written.iter().take(fault.calls_before);
+            let at = before.filter(|(_, call)| !is_exit(&call.name)).count();
+            calls.insert(at.min(calls.len()), (None, Checked::of_fault(fault)));
+        }
 
         let rest = self.hold_back.release(|_| reads_text);
         self.emit_text(rest);

@@ -23,6 +23,8 @@ pub(crate) struct Fault {
     pub(crate) name: Option<String>,
     /// The first characters of the candidate.
     pub(crate) excerpt: String,
+    /// Number of calls in the directives before it.
+    pub(crate) calls_before: usize,
 }
 
 /// A recognised directive.
@@ -159,11 +161,7 @@ impl HoldBack {
 
     /// Returns the calls of all directives, in order, each with the time when it was received completely.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (u64, &TextCall)> {
-        let queued = self.held.queue.iter().filter_map(|waiting| match waiting {
-            Waiting::Text(_) => None,
-            Waiting::Directive(directive) => Some(directive),
-        });
-        let directives = self.held.taken.iter().chain(queued);
+        let directives = self.held.directives();
         directives.flat_map(|directive| directive.calls.iter().map(|call| (directive.at_ms, call)))
     }
 
@@ -185,6 +183,15 @@ impl HoldBack {
 }
 
 impl Held {
+    /// Returns the directives so far, in order.
+    fn directives(&self) -> impl Iterator<Item = &Directive> {
+        let queued = self.queue.iter().filter_map(|waiting| match waiting {
+            Waiting::Text(_) => None,
+            Waiting::Directive(directive) => Some(directive),
+        });
+        self.taken.iter().chain(queued)
+    }
+
     fn is_over_limit(&self) -> bool {
         self.is_over_limit || self.found > MAX_CALLS
     }
@@ -259,7 +266,8 @@ impl Held {
         if !candidate.calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
             self.found += 1;
             let name = candidate.calls.last().map(|call| call.name.clone());
-            self.faults.push(Fault { why, name, excerpt: candidate.text.clone() });
+            let calls_before = self.directives().map(|directive| directive.calls.len()).sum();
+            self.faults.push(Fault { why, name, excerpt: candidate.text.clone(), calls_before });
             candidate.calls.retain(|call| classifier.is_exit(&call.name));
         }
         if candidate.calls.is_empty() {
