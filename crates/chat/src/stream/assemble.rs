@@ -383,7 +383,7 @@ pub(super) fn read_calls(
                 RawArguments::Malformed { .. } => Vec::new(),
             };
             let (id, name) = (id.take(), name.clone());
-            assembled.calls.push(RawCall { index, id, name, arguments, written, repairs, opaque });
+            assembled.calls.push(RawCall { index, id, name, arguments, written, opaque, repairs });
         }
     }
     assembled

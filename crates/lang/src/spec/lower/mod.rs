@@ -37,6 +37,10 @@ use crate::text::{SourceId, Span};
 /// Macros whose bodies are tests (ERT, Buttercup). A tool that is registered there exists only during the test.
 const TESTS: [&str; 3] = ["ert-deftest", "describe", "it"];
 
+fn is_test(tree: &Tree, text: &str, node: NodeId) -> bool {
+    tree.children(node).next().is_some_and(|head| TESTS.contains(&tree.text(head, text)))
+}
+
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
     lower_selected(source, text, tree, kind, &ToolSelection::default())
@@ -98,11 +102,9 @@ pub fn lower_selected(
             lowerer.findings.append(&mut folder.findings);
             let syntax_error = tree.syntax_error(node);
             let known = definitions.tools.len();
-            lowerer.origin = match kind {
-                FileKind::Specs => Origin::Spec,
-                FileKind::EmacsLisp if in_test => Origin::Returned,
-                FileKind::EmacsLisp => found.origin,
-            };
+            let is_spec = kind == FileKind::Specs;
+            let origin = if in_test { Origin::Returned } else { found.origin };
+            lowerer.origin = if is_spec { Origin::Spec } else { origin };
             lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.evaluation != Evaluation::Data
@@ -138,8 +140,7 @@ pub fn lower_selected(
                     Kind::Unquote | Kind::Splice => false,
                     _ => is_quoted,
                 };
-                let head = tree.children(node).next().map(|head| tree.text(head, text));
-                let in_test = in_test || head.is_some_and(|head| TESTS.contains(&head));
+                let in_test = in_test || is_test(tree, text, node);
                 // Children in reverse order, so that the first is processed first.
                 let start = pending.len();
                 pending.extend(tree.children(node).map(|child| (child, is_quoted, in_test)));
