@@ -754,19 +754,6 @@ changes: string,
 error?: string, };
 
 /**
- * The server and the model that sent a reply.
- */
-export type ReplySource = {
-/**
- * The URL of the API, without secrets.
- */
-url: string,
-/**
- * The model's name, as it was requested.
- */
-model: string, };
-
-/**
  * A lossless repair of a call.
  */
 export type Repair = {
@@ -783,6 +770,19 @@ kind: RepairKind, };
  * The damage that a repair removes. The names are stable.
  */
 export type RepairKind = "control_characters" | "encoded_twice" | "encoded_value" | "integer_as_string" | "boolean_as_string" | "null_for_absent" | "control_token_in_name";
+
+/**
+ * The server and the model that sent a reply.
+ */
+export type ReplySource = {
+/**
+ * The URL of the API, without secrets.
+ */
+url: string,
+/**
+ * The model's name, as it was requested.
+ */
+model: string, };
 
 /**
  * The result of `submit`, and the parameters of `result` and `cancel`.

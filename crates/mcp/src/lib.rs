@@ -16,7 +16,7 @@
 //! let transport = ServerTransport::Http { url: "http://127.0.0.1:8000/mcp".into(), token: None };
 //! let server = RemoteServer {
 //!     name: "notes".into(), transport, tools: None, only: None, confirm: false, timeout: None,
-//!     redact: Box::new(|_| {}),
+//!     is_required: true, redact: Box::new(|_| {}),
 //! };
 //! println!("{:?}", inspect(&server).await?.names);
 //! # Ok(())

@@ -79,7 +79,7 @@ fn the_tools_of_an_init_file_become_a_project() {
     project.write("init.el", fs::read_to_string("tests/import/gptel_init.el").unwrap());
     let made = project.run(&["init", "--from", "gptel", "init.el", "made"]);
     // The file contains tools with errors, which are left out.
-    assert!(made.code == Some(1) && made.stderr.contains("2 tools imported"), "{made:?}");
+    assert!(made.code == Some(1) && made.stderr.contains("3 tools imported"), "{made:?}");
     assert_eq!(run(&project, &["check"]).code, Some(0));
     let called = run(&project, &["call", "count_word", "text=a", "word=b"]);
     assert!(called.code == Some(1) && called.stderr.contains("count_word is not implemented"), "{called:?}");

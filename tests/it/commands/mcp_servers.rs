@@ -139,7 +139,10 @@ fn text_of_a_server_is_sent_as_it_is() {
         ),
         (json!({"content": [text("{}")], "structuredContent": {"n": 5}}), String::from(r#"{"n":5}"#)),
         (json!({"content": [text("one"), text("two")]}), String::from("one\ntwo")),
-        (json!({"content": [text("one"), picture]}), json!([text("one"), picture]).to_string()),
+        (
+            json!({"content": [text("one"), picture]}),
+            String::from("one\n[image: image/png, 3 bytes, not shown]"),
+        ),
     ] {
         let project = Project::empty();
         project.write("specs/a.eld", r#"(defmcp :name "m" :command ["sh" "server.sh"])"#);

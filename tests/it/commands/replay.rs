@@ -60,7 +60,7 @@ fn folders_and_files_are_replayed_with_one_line_each() {
     assert_eq!(lines[0], "differs sessions/a.jsonl: 1 request, 2 exchanges, 1 tool call");
     assert_eq!(lines[1], "call 1 of count: result.length: recorded 6, now 7");
     assert!(
-        lines[2].starts_with("turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\\n"),
+        lines[2].starts_with("turn 2: messages[3].content: recorded \"{\\\"length\\\":6}\\n"),
         "{lines:?}"
     );
     assert_eq!(lines[3], "failed  missing.jsonl");
@@ -133,13 +133,15 @@ fn json_differences_have_a_path() {
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let first = &report["recordings"][0];
     assert_eq!(first["state"], "differs");
+    let brief = r#"…"l text. Exit tools: done.\n\nBe brief.""#;
+    let very_brief = r#"…"l text. Exit tools: done.\n\nBe very brief.""#;
     assert_eq!(
         first["differences"][0],
         json!({
             "request": 1, "place": "turn 1",
-            "message": "messages[1].content: recorded \"Be brief.\", now \"Be very brief.\"",
-            "path": "messages[1].content", "change": "changed",
-            "recorded": "\"Be brief.\"", "now": "\"Be very brief.\"",
+            "message": format!("messages[0].content: recorded {brief}, now {very_brief}"),
+            "path": "messages[0].content", "change": "changed",
+            "recorded": brief, "now": very_brief,
         })
     );
     assert_eq!(report["recordings"][1]["state"], "ok");

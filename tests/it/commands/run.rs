@@ -489,7 +489,8 @@ fn an_unreachable_endpoint_is_reported_at_once() {
     let project = Project::new();
     let nobody = ClosedPort::reserve();
     let ended = project.run(&["run", "hello", "--json", "--endpoint", &nobody.endpoint()]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    let error: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &error["error"]["kind"]), (Some(2), &json!("not_attempted")));
     let expected = format!(
         "error: nothing is listening at {}/models; start the server or correct the port\n",
         nobody.endpoint()

@@ -153,7 +153,6 @@ fn exit_codes_and_summaries() {
 
     let ended = case(WITHOUT, &[], 0, "no examples of 1 tool");
     assert!(ended.stdout.is_empty() && ended.stderr.contains(":accepts ["), "{ended:?}");
-    case("", &[], 0, "no examples");
     case(KEPT, &["--filter", "keep"], 2, "error: no tool or test name contains `keep`");
     case(
         KEPT,

@@ -9,7 +9,7 @@ use deftool_chat::{
     Api, BodyFallback, BodyForm, Capabilities, ChatRequest, Message, MessageToolCall, classify_http_error,
     next_body_fallback,
 };
-use deftool_lang::spec::{Dialect, Fallback};
+use deftool_lang::spec::{Dialect, Fallback, SystemMessages};
 use deftool_test_support::server::{Answer, Received, Server, Texts, delta, finish as end};
 use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Map, Value, json};
@@ -101,6 +101,7 @@ async fn a_rejected_body_is_changed_once_and_the_change_is_remembered() {
         let mut config = config_for(Dialect::OpenAi);
         config.run.params = params(&extra);
         config.run.system = Some(String::from("be kind"));
+        config.run.system_messages = SystemMessages::Separate;
         let worker = worker(&server, config);
         let ended = ask(&worker).await;
         assert_eq!(ended.text(), "fine", "{name}");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use deftool_chat::{
     BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
 };
-use deftool_lang::spec::{Dialect, OnFailure};
+use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
 use deftool_test_support::server::{Answer, Server, delta, event, finish as end};
 use deftool_worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
@@ -181,6 +181,7 @@ async fn learned_fallbacks_are_recorded() {
     let path = folder.path().join("session.jsonl");
     let mut config = config_for(Dialect::LlamaCpp);
     config.run.system = Some(String::from("be kind"));
+    config.run.system_messages = SystemMessages::Separate;
     config.server.context = Some(4096);
     {
         let server = Server::answering(|_, request| {

@@ -32,11 +32,18 @@ const OLLAMA: &str =
 const OPENAI: &str = r#"{"error": {"message": "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
     "type": "invalid_request_error", "param": "reasoning_effort", "code": null}}"#;
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     case("Mistral", "", MISTRAL, breaks_mistral, 0),
     case("Mistral, tail", ":bios-budget tail", MISTRAL, breaks_mistral, 1),
     case("MiniMax", "", MINIMAX, |request| count(request, "system") > 1, 0),
-    case("MiniMax, system", ":system \"Be brief.\"", MINIMAX, |request| count(request, "system") > 1, 1),
+    case("MiniMax, system", ":system \"Be brief.\"", MINIMAX, |request| count(request, "system") > 1, 0),
+    case(
+        "MiniMax, separate",
+        ":system \"Be brief.\" :system-messages separate",
+        MINIMAX,
+        |request| count(request, "system") > 1,
+        1,
+    ),
     case("MiniMax, tail", ":bios-budget tail", MINIMAX, |request| count(request, "system") > 1, 1),
     Case { status: 500, ..case("Ministral 3, tail", ":bios-budget tail", MINISTRAL, has_late_system, 1) },
     Case { status: 500, ..case("Ministral 3", "", MINISTRAL, has_late_system, 0) },

@@ -110,7 +110,7 @@ fn differences_are_reported_by_field() {
     let ended = project.run(&["run", "count again", "--replay", "session.jsonl"]);
     assert_differences(
         &ended,
-        &["turn 1: messages[2].content: recorded", "\\n\\ncount\"", "\\n\\ncount again\""],
+        &["turn 1: messages[1].content: recorded", "\\n\\ncount\"", "\\n\\ncount again\""],
     );
     assert_eq!(ended.stdout, "");
     // Different parameters, budget (in the user's message) and system message.
@@ -121,10 +121,10 @@ fn differences_are_reported_by_field() {
     assert_differences(
         &project.run(&replay),
         &[
-            "turn 1: messages[2].content: recorded",
+            "turn 1: messages[1].content: recorded",
             "left: 3",
             "left: 5",
-            "turn 1: messages[1].content: recorded \"Be brief.\", now \"Be very brief.\"",
+            "turn 1: messages[0].content: recorded …\"l text. Exit tools: done.\\n\\nBe brief.\", now …\"l text. Exit tools: done.\\n\\nBe very brief.\"",
             "turn 1: temperature: recorded 0, now 1",
             "turn 1: seed: not recorded, now 7",
         ],
@@ -143,7 +143,7 @@ fn differences_are_reported_by_field() {
     let ended = project.run(&replay);
     assert_differences(
         &ended,
-        &["turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\\n\\n", "now \"\\\"many\\\"\\n\\n"],
+        &["turn 2: messages[3].content: recorded \"{\\\"length\\\":6}\\n\\n", "now \"\\\"many\\\"\\n\\n"],
     );
     assert_eq!(ended.stdout, "Counting. \n", "the text so far is kept");
 }
@@ -153,8 +153,8 @@ fn a_lenient_replay_continues_and_reports_differences() {
     let (project, _) = recorded();
     let ended = project.run(&["run", "count again", "--replay", "session.jsonl", "--replay-lenient"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
-    assert!(ended.stderr.contains("turn 1: messages[2].content: recorded"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("turn 2: messages[2].content"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("turn 1: messages[1].content: recorded"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("turn 2: messages[1].content"), "{}", ended.stderr);
     // The option requires a recording.
     assert_eq!(project.run(&["run", "x", "--replay-lenient"]).code, Some(2));
     assert_eq!(project.run(&["run", "--replay", "session.jsonl", "--record", "other.jsonl"]).code, Some(2));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deftool_chat::Api;
 use deftool_chat::request::{Event, FinalState, FinishReason};
+use deftool_lang::spec::SystemMessages;
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, event};
 use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
@@ -84,6 +85,7 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     let params = json!({"temperature": 0, "max_tokens": 50, "reasoning_effort": "low"});
     config.run.params = params.as_object().unwrap().clone();
     config.run.system = Some(String::from("Be brief."));
+    config.run.system_messages = SystemMessages::Separate;
     let ended = ask(&worker(&server, config)).await;
 
     assert_eq!(ended.text(), "Looking. It is calm.");
@@ -146,7 +148,7 @@ async fn combined_system_messages_are_one_item() {
     let server = Server::script([turn("Hello.", &[])]);
     let mut config = over_responses(config());
     config.run.system = Some(String::from("Be brief."));
-    config.run.system_messages = deftool_lang::spec::SystemMessages::Combined;
+    config.run.system_messages = SystemMessages::Combined;
     assert_eq!(ask(&worker(&server, config)).await.text(), "Hello.");
     let posts = server.posts();
     let input = posts[0].body["input"].as_array().unwrap();

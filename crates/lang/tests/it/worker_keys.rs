@@ -34,7 +34,7 @@ fn each_key_sets_its_own_member() {
         (":tool-budget 0", &["tool_budget: 0,"]),
         (":budget-unit call", &["budget_unit: Call,"]),
         (":fallback on", &["fallback: On,"]),
-        (":system-messages combined", &["system_messages: Combined,"]),
+        (":system-messages separate", &["system_messages: Separate,"]),
         (":bios-budget head", &["bios_budget: Head,"]),
         (":bios-budget tail", &["bios_budget: Tail,"]),
         (":string-results raw", &["string_results: Raw,"]),

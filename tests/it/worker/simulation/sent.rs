@@ -78,7 +78,8 @@ fn without_system<'m>(
     options: &RequestOptions,
 ) -> Result<&'m [Value], String> {
     let Layout { no_system, one_system, .. } = layout;
-    let separate = config.system_messages == SystemMessages::Separate && !no_system && !one_system;
+    let as_configured = !no_system && !one_system;
+    let separate = config.system_messages == SystemMessages::Separate && as_configured;
     let is_system = |message: &Value| message["role"] == "system" && message["content"] != IN_BETWEEN;
     let leading = messages.iter().take_while(|message| is_system(message)).count();
     let expected = if separate {
@@ -90,7 +91,7 @@ fn without_system<'m>(
         return Err(format!("{leading} leading system messages"));
     }
     let messages = &messages[leading..];
-    if !separate || config.bios_budget != BiosBudget::Tail {
+    if !as_configured || config.bios_budget != BiosBudget::Tail {
         return Ok(messages);
     }
     let Some((last, rest)) = messages.split_last().filter(|(last, _)| is_system(last)) else {
