@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::project::Project;
 
 /// Cases that are not right yet. A case that is right must not be in this list.
-const NOT_YET: &[u64] = &[];
+const NOT_YET: &[u64] = &[1206];
 
 /// An MCP server that answers with the files `tools/list` and `tools/call`.
 const MCP_SERVER: &str = r#"
