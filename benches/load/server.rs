@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deftool_stub::{Act, Answer, Received, Stub};
+use deftool_test_support::server::Texts;
 
 use crate::meter::{allow_descriptors, now_us};
 
@@ -102,7 +103,7 @@ pub(crate) fn stamps(text: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 fn answer(request: &Received) -> Answer {
-    let said = request.contents("user").pop().unwrap_or_default();
+    let said = request.texts("user").pop().unwrap_or_default();
     let mut words = said.split(' ');
     let mut next = || words.next().unwrap_or_default();
     let (what, value) = (next(), next());

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use deftool_stub::{Answer, Received, Stub};
+use deftool_test_support::server::Texts;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -150,7 +151,7 @@ fn record(project: &Path, prompt: &str) -> PathBuf {
 }
 
 fn answer(request: &Received) -> Answer {
-    let prompt = request.contents("user").pop().unwrap_or_default();
+    let prompt = request.texts("user").pop().unwrap_or_default();
     // Requests that examine the server have no prompt.
     let Some((what, count)) = prompt.split_once(' ') else { return Answer::text("") };
     let count: usize = count.parse().unwrap();

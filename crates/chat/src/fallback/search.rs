@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::context::split_reasoning;
+use super::context::{may_contain_reasoning, split_reasoning};
 use super::decode::call_of;
 use super::escapes::{decode_references, unicode_escape};
 use super::json::{JsonScan, JsonStep};
@@ -35,6 +35,10 @@ fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
 /// Returns whether the model wrote a call in a marked form in its reasoning, and no text. `reasoning` is the reasoning
 /// that the server separated from `text`.
 pub(crate) fn calls_only_in_reasoning(reasoning: &str, text: &str) -> bool {
+    // Usual replies are not read again.
+    if !text.trim().is_empty() && !may_contain_reasoning(text) {
+        return false;
+    }
     let (in_text, rest) = split_reasoning(text);
     let mut found = false;
     if rest.trim().is_empty() {

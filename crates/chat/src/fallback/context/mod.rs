@@ -22,4 +22,4 @@ mod tests;
 
 pub(super) use markup::is_wrapper;
 pub(super) use position::{Allowed, Context, is_plain, split_reasoning};
-pub(super) use tags::is_reasoning_mark;
+pub(super) use tags::{is_reasoning_mark, may_contain_reasoning};

@@ -67,6 +67,14 @@ pub(in crate::fallback) fn is_reasoning_mark(text: &str) -> bool {
     TAGS.iter().any(|(mark, _)| *mark == text)
 }
 
+/// Whether a text may contain reasoning: marks, or the name of a channel whose marks the server removed.
+pub(in crate::fallback) fn may_contain_reasoning(text: &str) -> bool {
+    // Every mark begins with `<`, `[` or `◁`.
+    let has_start = memchr::memchr3(b'<', b'[', 0xe2, text.as_bytes()).is_some();
+    memchr::memmem::find(text.as_bytes(), b"analysis").is_some()
+        || (has_start && TAGS.iter().any(|(mark, _)| text.contains(mark)))
+}
+
 /// A streaming reader of marks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TagReader {
