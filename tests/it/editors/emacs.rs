@@ -191,7 +191,7 @@ fn emacs_in_a_terminal_calls_tools_and_talks_to_a_worker() {
     let posts = server.posts();
     let messages = posts[2].body["messages"].as_array().unwrap();
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant", "user", "system"]);
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
     assert!(messages[4]["content"].as_str().unwrap().contains("not now"), "{}", messages[4]);
 }
 
