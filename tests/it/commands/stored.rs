@@ -510,7 +510,9 @@ fn a_damaged_request_does_not_affect_the_others() {
     // Pages of the database may contain earlier copies of the row.
     let copies: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(id)).collect();
     assert!(!copies.is_empty());
-    copies.iter().for_each(|at| bytes[*at] = b'!');
+    for at in copies {
+        bytes[at] = b'!';
+    }
     fs::write(&path, bytes).unwrap();
 
     let ended = project.run(&["requests", "list", "several.journal"]);
