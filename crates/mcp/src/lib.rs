@@ -18,7 +18,7 @@
 //!     name: "notes".into(), transport, tools: None, only: None, confirm: false, timeout: None,
 //!     is_required: true, redact: Box::new(|_| {}),
 //! };
-//! println!("{:?}", inspect(&server).await?.names);
+//! println!("{:?}", inspect(&server).await?.listed.len());
 //! # Ok(())
 //! # }
 //! ```
