@@ -290,8 +290,16 @@ fn in_turn(tools: &'static [&'static str]) -> Server {
 
 /// Removes times and ids, which differ between two runs.
 fn without_times(mut events: Vec<Value>) -> Vec<Value> {
-    const TIMES: [&str; 7] =
-        ["submitted_at_ms", "emitted_at_ms", "elapsed_ms", "delay_ms", "request_id", "id", "tool_call_id"];
+    const TIMES: [&str; 8] = [
+        "submitted_at_ms",
+        "emitted_at_ms",
+        "first_token_ms",
+        "elapsed_ms",
+        "delay_ms",
+        "request_id",
+        "id",
+        "tool_call_id",
+    ];
     fn remove(value: &mut Value) {
         match value {
             Value::Object(members) => {
