@@ -1,4 +1,4 @@
-"""Measures what each judge reads of a conversation, and compares the table with expected.md."""
+"""Measures what each reader reads of a conversation, and compares the table with expected.md."""
 
 import copy
 import difflib
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from anthropic.types import ToolParam
 from conversation import NOTE, PROMPTS, REPLIES, SYSTEM, Refused, converse, deftool, project
-from judges import judges, plain
+from readers import readers, plain
 from pydantic import TypeAdapter
 
 EXPECTED = pathlib.Path(__file__).parent / "expected.md"
@@ -23,9 +23,9 @@ BIOS, BUDGET = "Exit tools are one-way signals", "iterations left"
 CALLS = [call for reply in REPLIES for call in reply.calls if call[0] != "task_complete"]
 
 
-def measure(judge):
-    """Returns the cells of a judge, and the outcome of its conversation."""
-    outcome = converse(judge)
+def measure(reader):
+    """Returns the cells of a reader, and the outcome of its conversation."""
+    outcome = converse(reader)
     is_complete = len(outcome.accepted) == len(REPLIES)
     if not is_complete:
         errors = [line for line in outcome.output.splitlines() if line.startswith("error")]
@@ -38,11 +38,11 @@ def measure(judge):
     cells = ["after a retry" if outcome.refusals else "yes"]
     cells.append(some((BIOS in last) + (SYSTEM in last), 2))
     cells.append(some(sum(BUDGET in text for _, text in outcome.accepted), len(outcome.accepted)))
-    cells.append(names(judge, body, count))
+    cells.append(names(reader, body, count))
     cells.append(some(sum(count(value) > 0 for _, value in CALLS), len(CALLS)))
-    cells.append(ids(judge, body, last))
+    cells.append(ids(reader, body, last))
     cells.append(results(count))
-    cells.append(thoughts(judge, *outcome.accepted[2]))
+    cells.append(thoughts(reader, *outcome.accepted[2]))
     return cells, outcome
 
 
@@ -55,7 +55,7 @@ def some(shown, total):
     return "yes" if shown >= total else "some" if shown else "no"
 
 
-def names(judge, body, count):
+def names(reader, body, count):
     """Reports whether the text has the name of each call."""
     renamed = copy.deepcopy(body)
     items = renamed.get("input") or [
@@ -64,22 +64,22 @@ def names(judge, body, count):
     calls = [item.get("function", item) for item in items if "name" in item.get("function", item)]
     for index, call in enumerate(calls):
         call["name"] = f"other_tool_{index}"
-    text = again(judge, renamed)
+    text = again(reader, renamed)
     if text is None or not calls:
         return some(sum(count(name) > 0 for name, _ in CALLS), len(CALLS))
     return some(sum(f"other_tool_{index}" in text for index in range(len(CALLS))), len(CALLS))
 
 
-def ids(judge, body, text):
+def ids(reader, body, text):
     """Reports whether the text has the ids of the calls, and whether they are those of the server."""
     sent = set(re.findall(r'"(?:id|call_id)": "([^"]+)"', json.dumps(body.get("messages") or body.get("input"))))
-    server = set(re.findall(r"(?:functions\.\w+:\d+|call\d{5})", " ".join(map(judge.encode, range(len(REPLIES))))))
+    server = set(re.findall(r"(?:functions\.\w+:\d+|call\d{5})", " ".join(map(reader.encode, range(len(REPLIES))))))
     if sent & server and all(id in text for id in sent & server):
         return "as sent"
     changed = json.dumps(body)
     for index, id in enumerate(sorted(sent)):
         changed = changed.replace(f'"{id}"', f'"other{index:04}"')
-    other = again(judge, json.loads(changed))
+    other = again(reader, json.loads(changed))
     return "" if other in (None, text) else "changed"
 
 
@@ -92,25 +92,25 @@ def results(count):
     return "as text" if count(NOTE) >= 2 else "quoted" if count(json.dumps(NOTE)[1:-1]) >= 2 else "quoted twice"
 
 
-def thoughts(judge, body, text):
-    """Reports whether the text of the tool loop has the thoughts, if the judge would show them."""
+def thoughts(reader, body, text):
+    """Reports whether the text of the tool loop has the thoughts, if the reader would show them."""
     wanted = [reply.thought for reply in REPLIES[:2]]
     shown = sum(thought in text for thought in wanted)
-    if judge.api == "responses" or not judge.thoughts:
-        return some(shown, len(wanted)) if judge.thoughts else ""
+    if reader.api == "responses" or not reader.thoughts:
+        return some(shown, len(wanted)) if reader.thoughts else ""
     full = copy.deepcopy(body)
     answers = [message for message in full.get("messages", []) if message["role"] == "assistant"]
     for message, thought in zip(answers, wanted):
         message.update(reasoning=thought, reasoning_content=thought)
-    possible = again(judge, full) or ""
+    possible = again(reader, full) or ""
     if shown >= sum(thought in possible for thought in wanted):
         return "yes" if shown else ""
     return some(shown, len(wanted))
 
 
-def again(judge, body):
+def again(reader, body):
     try:
-        return judge.read(body)
+        return reader.read(body)
     except Refused:
         return None
 
@@ -125,7 +125,7 @@ def anthropic_tools():
 
 
 def page(rows):
-    """Returns the table, with one line for judges with equal cells."""
+    """Returns the table, with one line for readers with equal cells."""
     groups = {}
     for name, cells in rows:
         groups.setdefault(tuple(cells), []).append(name)
@@ -146,10 +146,10 @@ def by_source(names):
 
 def main():
     only = [name for name in sys.argv[1:] if name != "--update"]
-    chosen = [judge for judge in judges() if not only or any(name.lower() in judge.name.lower() for name in only)]
+    chosen = [reader for reader in readers() if not only or any(name.lower() in reader.name.lower() for name in only)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         measured = list(pool.map(measure, chosen))
-    rows = [(judge.name, cells) for judge, (cells, _) in zip(chosen, measured)]
+    rows = [(reader.name, cells) for reader, (cells, _) in zip(chosen, measured)]
     if only:
         for (name, cells), (_, outcome) in zip(rows, measured):
             body, text = outcome.accepted[-1] if outcome.accepted else ({}, "")
@@ -168,7 +168,7 @@ def main():
             )
         )
         sys.exit("the table differs from tests/interop/expected.md; `tests/interop/run --update` updates it")
-    print(f"{len(rows)} judges read {len(PROMPTS)} turns each, as expected")
+    print(f"{len(rows)} readers read {len(PROMPTS)} turns each, as expected")
 
 
 main()

@@ -1,4 +1,4 @@
-"""A conversation of three turns between deftool and a scripted model, whose server accepts what a judge can read."""
+"""A conversation of three turns between deftool and a scripted model, whose server accepts what a reader can read."""
 
 import json
 import os
@@ -45,7 +45,7 @@ ARGUMENT = {"find_place": "place", "take_note": "topic", "try_luck": "stake", "t
 
 
 class Refused(Exception):
-    """A judge refuses a request. `body`: the error that its server sends."""
+    """A reader refuses a request. `body`: the error that its server sends."""
 
     def __init__(self, message, body=None):
         super().__init__(message)
@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 @dataclass
-class Judge:
+class Reader:
     """`read` returns what the model reads of a request, or raises `Refused`."""
 
     name: str
@@ -76,14 +76,14 @@ class Judge:
         return (responses_stream if self.api == "responses" else chat_stream)(self, reply, calls)
 
 
-def chat_stream(judge, reply, calls):
+def chat_stream(reader, reply, calls):
     deltas = [{"role": "assistant", "content": None if calls else ""}]
-    if reply.thought and judge.thoughts == "parts":
+    if reply.thought and reader.thoughts == "parts":
         deltas.append(
             {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": reply.thought}], "closed": True}]}
         )
-    elif reply.thought and judge.thoughts:
-        deltas.append({judge.thoughts: reply.thought})
+    elif reply.thought and reader.thoughts:
+        deltas.append({reader.thoughts: reply.thought})
     if reply.text:
         deltas.append({"content": reply.text})
     for index, (id, name, arguments) in enumerate(calls):
@@ -96,9 +96,9 @@ def chat_stream(judge, reply, calls):
     return "".join(f"data: {chunk}\n\n" for chunk in [*chunks, "[DONE]"])
 
 
-def responses_stream(judge, reply, calls):
+def responses_stream(reader, reply, calls):
     number, items = REPLIES.index(reply), []
-    if reply.thought and judge.thoughts:
+    if reply.thought and reader.thoughts:
         summary = [{"type": "summary_text", "text": reply.thought}]
         items.append(
             {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": reply.thought}
@@ -134,7 +134,7 @@ class Outcome:
     output: str = ""
 
 
-def handler(judge, outcome):
+def handler(reader, outcome):
     class Handler(BaseHTTPRequestHandler):
         def answer(self, status, content_type, body):
             self.send_response(status)
@@ -145,7 +145,7 @@ def handler(judge, outcome):
 
         def do_GET(self):
             is_found = self.path.endswith("/models")
-            models = {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "judge"}]}
+            models = {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "reader"}]}
             self.answer(
                 200 if is_found else 404, "application/json", json.dumps(models if is_found else {"error": "not found"})
             )
@@ -153,13 +153,13 @@ def handler(judge, outcome):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             try:
-                text = judge.read(body)
+                text = reader.read(body)
             except Refused as refused:
                 outcome.refusals.append(str(refused))
                 return self.answer(400, "application/json", json.dumps(refused.body))
             index = len(outcome.accepted)
             outcome.accepted.append((body, text))
-            self.answer(200, "text/event-stream", judge.encode(index))
+            self.answer(200, "text/event-stream", reader.encode(index))
 
         def log_message(self, *_):
             pass
@@ -188,14 +188,14 @@ def project(folder, api="chat"):
     worker.write_text(worker.read_text().replace("(defworker", more, 1))
 
 
-def converse(judge):
+def converse(reader):
     """Has the conversation, and returns its outcome."""
     outcome = Outcome()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(judge, outcome))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(reader, outcome))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        project(folder, judge.api)
+        project(folder, reader.api)
         endpoint = f"http://127.0.0.1:{server.server_port}/v1"
         ended = deftool("chat", "--endpoint", endpoint, cwd=folder, stdin="\n".join(PROMPTS) + "\n")
     server.shutdown()

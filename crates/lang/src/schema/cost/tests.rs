@@ -342,7 +342,7 @@ fn the_location_of_a_deep_failure_is_reported() {
     }
 }
 
-/// The judge is the validator, which counts the texts that it visits.
+/// The reference is the validator, which counts the texts that it visits.
 #[test]
 fn a_validator_takes_at_most_the_counted_steps() {
     use std::sync::Arc;

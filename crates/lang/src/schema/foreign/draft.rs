@@ -170,10 +170,10 @@ fn applies_beside_reference(keyword: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jsonschema::Draft as Judge;
+    use jsonschema::Draft as Known;
     use serde_json::json;
 
-    /// Schemas of older drafts with values. The validator for the declared draft is the judge.
+    /// Schemas of older drafts with values. The validator for the declared draft gives the expected results.
     #[test]
     fn values_are_valid_under_the_declared_draft() {
         let four = "http://json-schema.org/draft-04/schema#";
@@ -195,65 +195,65 @@ mod tests {
             json!({"a": {"a": 5}}),
             json!({"a": ["x", 1], "b": "x"}),
         ];
-        for (draft, declared, judge, schema) in [
-            ("7", seven, Judge::Draft7, json!({"type": "array", "items": pair})),
-            ("7", seven, Judge::Draft7, json!({"type": "array", "items": pair, "additionalItems": false})),
-            ("7", seven, Judge::Draft7, json!({"items": pair, "additionalItems": {"type": "boolean"}})),
-            ("7", seven, Judge::Draft7, json!({"items": {}, "additionalItems": false})),
+        for (draft, declared, known, schema) in [
+            ("7", seven, Known::Draft7, json!({"type": "array", "items": pair})),
+            ("7", seven, Known::Draft7, json!({"type": "array", "items": pair, "additionalItems": false})),
+            ("7", seven, Known::Draft7, json!({"items": pair, "additionalItems": {"type": "boolean"}})),
+            ("7", seven, Known::Draft7, json!({"items": {}, "additionalItems": false})),
             (
                 "7",
                 seven,
-                Judge::Draft7,
+                Known::Draft7,
                 json!({"$ref": "#/definitions/s", "type": "integer", "definitions": {"s": {"type": "string"}}}),
             ),
             (
                 "7",
                 seven,
-                Judge::Draft7,
+                Known::Draft7,
                 json!({"properties": {"a": {"items": pair}, "b": {"$ref": "#/properties/a/items/0"}}}),
             ),
-            ("7", seven, Judge::Draft7, json!({"dependencies": {"a": ["b"]}})),
-            ("7", seven, Judge::Draft7, json!({"dependencies": {"a": {"required": ["b"]}}})),
+            ("7", seven, Known::Draft7, json!({"dependencies": {"a": ["b"]}})),
+            ("7", seven, Known::Draft7, json!({"dependencies": {"a": {"required": ["b"]}}})),
             (
                 "7",
                 seven,
-                Judge::Draft7,
+                Known::Draft7,
                 json!({"properties": {"a": {"$ref": "#n"}}, "definitions": {"n": {"$id": "#n", "type": "string"}}}),
             ),
-            ("7", seven, Judge::Draft7, json!({"if": {"type": "string"}, "then": {"const": "b"}})),
+            ("7", seven, Known::Draft7, json!({"if": {"type": "string"}, "then": {"const": "b"}})),
             (
                 "7",
                 seven,
-                Judge::Draft7,
+                Known::Draft7,
                 json!({"properties": {"items": {"type": "string"}, "a": {"$ref": "#"}}}),
             ),
-            ("4", four, Judge::Draft4, json!({"type": "integer", "minimum": 5, "exclusiveMinimum": true})),
-            ("4", four, Judge::Draft4, json!({"type": "integer", "maximum": 5, "exclusiveMaximum": false})),
+            ("4", four, Known::Draft4, json!({"type": "integer", "minimum": 5, "exclusiveMinimum": true})),
+            ("4", four, Known::Draft4, json!({"type": "integer", "maximum": 5, "exclusiveMaximum": false})),
             (
                 "4",
                 four,
-                Judge::Draft4,
+                Known::Draft4,
                 json!({"properties": {"a": {"$ref": "#n"}}, "definitions": {"n": {"id": "#n", "type": "string"}}}),
             ),
-            ("2019", later, Judge::Draft201909, json!({"items": pair, "additionalItems": false})),
+            ("2019", later, Known::Draft201909, json!({"items": pair, "additionalItems": false})),
             (
                 "2019",
                 later,
-                Judge::Draft201909,
+                Known::Draft201909,
                 json!({"properties": {"a": {"$recursiveRef": "#"}}, "type": "object"}),
             ),
             (
                 "2019",
                 later,
-                Judge::Draft201909,
+                Known::Draft201909,
                 json!({"$ref": "#/$defs/s", "maxLength": 0, "$defs": {"s": {"type": "string"}}}),
             ),
         ] {
             let mut schema = schema;
             schema["$schema"] = json!(declared);
-            let old = jsonschema::options().with_draft(judge).build(&schema).unwrap();
+            let old = jsonschema::options().with_draft(known).build(&schema).unwrap();
             let converted = to_current_draft(&schema);
-            let new = jsonschema::options().with_draft(Judge::Draft202012).build(&converted).unwrap();
+            let new = jsonschema::options().with_draft(Known::Draft202012).build(&converted).unwrap();
             for value in &values {
                 assert_eq!(new.is_valid(value), old.is_valid(value), "{draft}: {schema} {converted} {value}");
             }

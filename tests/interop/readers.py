@@ -1,4 +1,4 @@
-"""The judges: chat templates, the validators and encoders of vendors, and the types of their SDKs."""
+"""The readers: chat templates, the validators and encoders of vendors, and the types of their SDKs."""
 
 import copy
 import datetime
@@ -11,7 +11,7 @@ import jinja2.ext
 import openai.types.chat.completion_create_params as chat_params
 import openai.types.responses.response_create_params as responses_params
 import openai_harmony as harmony
-from conversation import Judge, Refused
+from conversation import Reader, Refused
 from jinja2.sandbox import SandboxedEnvironment
 from mistral_common.protocol.instruct.request import ChatCompletionRequest
 from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
@@ -77,7 +77,7 @@ def messages_for_template(body, members, has_objects):
     return messages
 
 
-def template_judge(path):
+def template_reader(path):
     source = path.read_text()
     template = environment().from_string(source)
     is_llama_cpp = path.parent.name == "llama.cpp"
@@ -119,7 +119,7 @@ def template_judge(path):
     name = path.stem.removeprefix("tool_chat_template_")
     source_name = "llama.cpp" if is_llama_cpp else "vLLM"
     has_short_ids = "IDs should be alphanumeric" in source
-    return Judge(f"{source_name}/{name}", read, has_short_ids=has_short_ids, thoughts=members[0])
+    return Reader(f"{source_name}/{name}", read, has_short_ids=has_short_ids, thoughts=members[0])
 
 
 def leaves(value):
@@ -130,7 +130,7 @@ def leaves(value):
     return "".join(map(leaves, values))
 
 
-def mistral_judge(version, tokenizer=None):
+def mistral_reader(version, tokenizer=None):
     validator = get_validator(TokenizerVersion(version), mode=ValidationMode.serving)
 
     def read(body):
@@ -156,10 +156,10 @@ def mistral_judge(version, tokenizer=None):
         return leaves(request.model_dump()["messages"])
 
     thoughts = "parts" if version in ("v13", "v15") else ""
-    return Judge(f"mistral-common/{version}", read, has_short_ids=True, thoughts=thoughts)
+    return Reader(f"mistral-common/{version}", read, has_short_ids=True, thoughts=thoughts)
 
 
-def deepseek_judge(path):
+def deepseek_reader(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     encoder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(encoder)
@@ -178,10 +178,10 @@ def deepseek_judge(path):
         except Exception as error:
             raise Refused(str(error)) from error
 
-    return Judge("DeepSeek/" + path.stem.removeprefix("deepseek_").removesuffix("_encoding"), read)
+    return Reader("DeepSeek/" + path.stem.removeprefix("deepseek_").removesuffix("_encoding"), read)
 
 
-def harmony_judge():
+def harmony_reader():
     encoding = harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
     made, role = harmony.Message.from_role_and_content, harmony.Role
 
@@ -217,7 +217,7 @@ def harmony_judge():
         except Exception as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
 
-    return Judge("openai-harmony", read, thoughts="reasoning")
+    return Reader("openai-harmony", read, thoughts="reasoning")
 
 
 def plain(value):
@@ -227,8 +227,8 @@ def plain(value):
     return value if value is None or isinstance(value, (str, int, float)) else [plain(item) for item in value]
 
 
-def typed_judge(name, api, params, conversation):
-    """A judge that accepts bodies of the SDK's type without other members."""
+def typed_reader(name, api, params, conversation):
+    """A reader that accepts bodies of the SDK's type without other members."""
     adapter = TypeAdapter(params)
 
     def read(body):
@@ -240,7 +240,7 @@ def typed_judge(name, api, params, conversation):
             raise Refused(f"unknown members: {difference(body, typed)}")
         return leaves(body[conversation])
 
-    return Judge(name, read, api=api, thoughts="" if api == "chat" else "reasoning")
+    return Reader(name, read, api=api, thoughts="" if api == "chat" else "reasoning")
 
 
 def difference(body, typed):
@@ -253,13 +253,13 @@ def difference(body, typed):
     return f"{body!r} is read as {typed!r}"
 
 
-def judges():
+def readers():
     for folder in ("llama.cpp", "vllm"):
-        yield from map(template_judge, sorted((BUILT / folder).glob("*.jinja")))
-    yield from map(deepseek_judge, sorted((BUILT / "encoders").glob("*.py")))
-    yield harmony_judge()
+        yield from map(template_reader, sorted((BUILT / folder).glob("*.jinja")))
+    yield from map(deepseek_reader, sorted((BUILT / "encoders").glob("*.py")))
+    yield harmony_reader()
     tokenizers = {"v3": MistralTokenizer.v3(), "v7": MistralTokenizer.v7()}
     for version in ("v3", "v7", "v11", "v13", "v15"):
-        yield mistral_judge(version, tokenizers.get(version))
-    yield typed_judge("openai SDK/chat completions", "chat", chat_params.CompletionCreateParamsStreaming, "messages")
-    yield typed_judge("openai SDK/responses", "responses", responses_params.ResponseCreateParamsStreaming, "input")
+        yield mistral_reader(version, tokenizers.get(version))
+    yield typed_reader("openai SDK/chat completions", "chat", chat_params.CompletionCreateParamsStreaming, "messages")
+    yield typed_reader("openai SDK/responses", "responses", responses_params.ResponseCreateParamsStreaming, "input")
