@@ -135,6 +135,14 @@ pub fn key(plist: Plist, name: &str) -> Option<&'static Key> {
     keys(plist).iter().find(|key| key.name == name)
 }
 
+/// Returns the words that the key `name` of `plist` takes; they are the names by which their enums are deserialized.
+pub(super) fn words(plist: Plist, name: &str) -> &'static [&'static str] {
+    match key(plist, name).map(|key| key.value) {
+        Some(KeyValue::Words(words)) => words,
+        _ => &[],
+    }
+}
+
 /// Returns the names of keys.
 pub(super) const fn names<const N: usize>(keys: &[Key; N]) -> [&'static str; N] {
     let mut names = [""; N];
@@ -271,7 +279,7 @@ pub(super) const WORKER: [Key; 33] = [
     key_of(
         "system-messages",
         KeyValue::Words(&["separate", "combined"]),
-        "Whether the engine and the caller have two system messages or one. Default: `separate`.",
+        "Whether the engine and the caller have two system messages or one. Default: `combined`.",
     ),
     key_of("bios", KeyValue::Text, "A file with the engine's own system message, or nil for none."),
     key_of(

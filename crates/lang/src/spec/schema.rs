@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 
 use super::json::{Json, JsonKind, Member};
-use super::rules;
-use crate::diagnostic::Diagnostic;
 use crate::text::{Location, SourceId, Span, Spanned};
 
 /// The position of a schema in a spec.
@@ -37,34 +35,7 @@ pub(in crate::spec) struct Schema<'s> {
     pub(in crate::spec) unread: &'s [String],
 }
 
-/// The checks for every schema, at every depth.
-const CHECKS: [fn(&Schema<'_>, &mut Vec<Diagnostic>); 16] = [
-    rules::missing_type::check,
-    rules::array_without_items::check,
-    rules::object_without_properties::check,
-    rules::required_unknown::check,
-    rules::enum_misfit::check,
-    rules::enum_without_type::check,
-    rules::duplicate_item::check,
-    rules::nil_value::check,
-    rules::keyword_value::check,
-    rules::boolean_bound::check,
-    rules::keyword_without_effect::check,
-    rules::empty_range::check,
-    rules::const_misfit::check,
-    rules::unknown_format::check,
-    rules::emacs_regexp::check,
-    rules::contradictory_types::check,
-];
-
 impl Schema<'_> {
-    /// Adds all findings for this schema.
-    pub(in crate::spec) fn check(&self, findings: &mut Vec<Diagnostic>) {
-        for check in CHECKS {
-            check(self, findings);
-        }
-    }
-
     /// Returns the member `key`.
     pub(in crate::spec) fn get(&self, key: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.key == key)

@@ -1,5 +1,8 @@
 //! Each key of a `defworker` form sets its own field and no other.
 
+use std::collections::HashSet;
+
+use deftool_lang::spec::reference::{KeyValue, Plist, keys};
 use deftool_lang::spec::{FileKind, WorkerSpec, lower};
 use deftool_lang::text::{SourceFile, Sources, Span};
 
@@ -69,6 +72,23 @@ fn each_key_sets_its_own_member() {
             None => line != "),",
         });
         assert_eq!((set, findings), (expected.iter().map(ToString::to_string).collect(), 0), "{keys}");
+    }
+}
+
+#[test]
+fn each_word_has_its_own_meaning_and_the_documented_default_is_that_of_a_missing_key() {
+    let (plain, _) = worker("");
+    for key in keys(Plist::Worker) {
+        let KeyValue::Words(words) = key.value else { continue };
+        let members_with = |word: &str| members(&worker(&format!(":{} {word}", key.name)).0);
+        let meanings: HashSet<Vec<String>> = words.iter().map(|word| members_with(word)).collect();
+        assert_eq!(meanings.len(), words.len(), "{}", key.name);
+        let (_, default) = key.doc.split_once("Default: `").unwrap();
+        let (default, rest) = default.split_once('`').unwrap();
+        // Other defaults depend on the command.
+        if !rest.starts_with(';') {
+            assert_eq!(members_with(default), members(&plain), "{}", key.name);
+        }
     }
 }
 

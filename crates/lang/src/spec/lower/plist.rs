@@ -2,9 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
+
 use super::lowerer::Lowerer;
 use crate::diagnostic::Severity;
-use crate::spec::{keywords, rules};
+use crate::spec::reference::{self, Plist};
+use crate::spec::{keywords, nearest, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -268,6 +272,30 @@ impl Lowerer {
                 false
             }
         }
+    }
+
+    /// Reads one of the words that the key `key` of `plist` takes, as a symbol or a string.
+    pub(super) fn take_word<T: DeserializeOwned>(&mut self, plist: Plist, key: &str, value: Datum) -> Option<T> {
+        let words = reference::words(plist, key);
+        let shown: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let expected = match shown.as_slice() {
+            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            few => few.concat(),
+        };
+        let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
+            self.report_wrong_value(key, &value, &expected);
+            return None;
+        };
+        if words.contains(&text.as_str()) {
+            let word: StrDeserializer<'_, serde::de::value::Error> = text.as_str().into_deserializer();
+            return T::deserialize(word).ok();
+        }
+        let finding = rules::wrong_value::finding(self.at(value.span), key, &expected, &format!("`{text}`"));
+        self.findings.push(match nearest(text, words.iter().copied()) {
+            Some(meant) => finding.did_you_mean(value.span, meant),
+            None => finding,
+        });
+        None
     }
 
     /// Reads a string or symbol with `parse`.

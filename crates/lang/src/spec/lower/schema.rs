@@ -112,7 +112,7 @@ impl Lowerer {
             }
         }
         let schema = Schema { source: self.source, span, position, members: &members, unread: &unread };
-        schema.check(&mut self.findings);
+        rules::check_schema(&schema, &mut self.findings);
         members
     }
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
-use crate::spec::reference;
+use crate::spec::reference::{self, Plist};
 use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
@@ -128,10 +128,7 @@ impl Lowerer {
                 tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes);
             }
             "allow" => tool.permissions = self.lower_permissions(value),
-            "effect" => {
-                tool.effect =
-                    self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
-            }
+            "effect" => tool.effect = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
             "confirm" => {
                 let is_code = matches!(value.kind, DatumKind::Invalid | DatumKind::Quoted(_))
                     || matches!(&value.kind, DatumKind::Symbol(name) if name != "t");
@@ -224,15 +221,6 @@ fn is_true(value: &Datum) -> bool {
 fn as_inner_path(path: &str) -> Option<String> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     (!path.is_empty() && Path::new(path).components().all(is_plain)).then(|| path.to_owned())
-}
-
-fn as_effect(word: &str) -> Option<Effect> {
-    match word {
-        "pure" => Some(Effect::Pure),
-        "keyed" => Some(Effect::Keyed),
-        "once" => Some(Effect::Once),
-        _ => None,
-    }
 }
 
 fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> Tool {

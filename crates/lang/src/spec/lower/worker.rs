@@ -6,16 +6,13 @@ use serde_json::{Map, Value};
 
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
-use crate::spec::reference;
+use crate::spec::reference::{self, Plist};
 use crate::spec::rules::{
     endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
     tools_without_budget, unknown_worker_key, wrong_value,
 };
 use crate::spec::units::parse_duration;
-use crate::spec::{
-    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, StringResults, SystemMessages,
-    WorkerSpec, nearest,
-};
+use crate::spec::{BiosSource, Dialect, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -37,17 +34,6 @@ const RESERVED_PARAMS: [&str; 8] = [
     "input",
     "previous_response_id",
     "conversation",
-];
-
-/// The values of `:dialect`.
-const DIALECTS: [(&str, Option<Dialect>); 7] = [
-    ("auto", None),
-    ("openai", Some(Dialect::OpenAi)),
-    ("llama-cpp", Some(Dialect::LlamaCpp)),
-    ("vllm", Some(Dialect::Vllm)),
-    ("ollama", Some(Dialect::Ollama)),
-    ("lm-studio", Some(Dialect::LmStudio)),
-    ("openrouter", Some(Dialect::OpenRouter)),
 ];
 
 /// A timer as written.
@@ -143,15 +129,25 @@ impl Lowerer {
             "parallel" => worker.parallel = self.take_flag("parallel", &value),
             "server" => worker.server = self.lower_server(value),
             "description" | "category" => {}
-            "budget-unit"
-            | "fallback"
-            | "system-messages"
-            | "bios-budget"
-            | "on-invalid-arguments"
-            | "on-tool-error"
-            | "string-results"
-            | "api"
-            | "dialect" => self.lower_word(worker, &key, value),
+            "api" => worker.api = self.take_word(Plist::Worker, &key, value).unwrap_or_default(),
+            "dialect" => worker.dialect = self.take_dialect(value),
+            "budget-unit" => {
+                worker.budget_unit = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
+            }
+            "fallback" => worker.fallback = self.take_word(Plist::Worker, &key, value).unwrap_or_default(),
+            "system-messages" => {
+                worker.system_messages = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
+            }
+            "bios-budget" => {
+                worker.bios_budget = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
+            }
+            "on-invalid-arguments" => {
+                worker.on_invalid_arguments = self.take_word(Plist::Worker, &key, value);
+            }
+            "on-tool-error" => worker.on_tool_error = self.take_word(Plist::Worker, &key, value),
+            "string-results" => {
+                worker.string_results = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
+            }
             // A stray colon has been reported.
             _ if key.ends_with(':') => {}
             _ if secret_in_file::is_secret(&key) => {
@@ -161,46 +157,10 @@ impl Lowerer {
         }
     }
 
-    /// Lowers a key whose value is one of several words.
-    fn lower_word(&mut self, worker: &mut WorkerSpec, key: &str, value: Datum) {
-        match key {
-            "budget-unit" => {
-                let units = [("iteration", BudgetUnit::Iteration), ("call", BudgetUnit::Call)];
-                self.take_word(&mut worker.budget_unit, key, value, &units);
-            }
-            "fallback" => {
-                let modes = [("auto", Fallback::Auto), ("on", Fallback::On), ("off", Fallback::Off)];
-                self.take_word(&mut worker.fallback, key, value, &modes);
-            }
-            "system-messages" => {
-                let modes = [("separate", SystemMessages::Separate), ("combined", SystemMessages::Combined)];
-                self.take_word(&mut worker.system_messages, key, value, &modes);
-            }
-            "bios-budget" => {
-                let places =
-                    [("result", BiosBudget::Result), ("head", BiosBudget::Head), ("tail", BiosBudget::Tail)];
-                self.take_word(&mut worker.bios_budget, key, value, &places);
-            }
-            "on-invalid-arguments" | "on-tool-error" => {
-                let modes = [("fail", Some(OnFailure::Fail)), ("report", Some(OnFailure::Report))];
-                let place = if key == "on-tool-error" {
-                    &mut worker.on_tool_error
-                } else {
-                    &mut worker.on_invalid_arguments
-                };
-                self.take_word(place, key, value, &modes);
-            }
-            "string-results" => {
-                let forms = [("json", StringResults::Json), ("raw", StringResults::Raw)];
-                self.take_word(&mut worker.string_results, key, value, &forms);
-            }
-            "api" => {
-                let apis = [("chat-completions", Api::ChatCompletions), ("responses", Api::Responses)];
-                self.take_word(&mut worker.api, key, value, &apis);
-            }
-            "dialect" => self.take_word(&mut worker.dialect, key, value, &DIALECTS),
-            _ => {}
-        }
+    /// Reads the server software; `None` if it is to be detected.
+    fn take_dialect(&mut self, value: Datum) -> Option<Dialect> {
+        let is_auto = matches!(&value.kind, DatumKind::String(word) | DatumKind::Symbol(word) if word == "auto");
+        if is_auto { None } else { self.take_word(Plist::Worker, "dialect", value) }
     }
 
     fn lower_count(&mut self, worker: &mut WorkerSpec, key: &str, value: &Datum) {
@@ -262,27 +222,6 @@ impl Lowerer {
             _ => self.report_wrong_value(key, value, &expected),
         }
         None
-    }
-
-    fn take_word<T: Copy>(&mut self, place: &mut T, key: &str, value: Datum, words: &[(&str, T)]) {
-        let shown: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let expected = match shown.as_slice() {
-            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-            few => few.concat(),
-        };
-        let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
-            self.report_wrong_value(key, &value, &expected);
-            return;
-        };
-        if let Some((_, meaning)) = words.iter().find(|(word, _)| word == text) {
-            *place = *meaning;
-            return;
-        }
-        let finding = wrong_value::finding(self.at(value.span), key, &expected, &format!("`{text}`"));
-        self.findings.push(match nearest(text, words.iter().map(|(word, _)| *word)) {
-            Some(meant) => finding.did_you_mean(value.span, meant),
-            None => finding,
-        });
     }
 
     /// Reads `:max-tokens 100` as `"max_tokens": 100`.

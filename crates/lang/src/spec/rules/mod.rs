@@ -4,6 +4,7 @@
 
 mod once_per_file;
 
+use super::schema::Schema;
 use crate::diagnostic::{Diagnostic, rules};
 
 rules! {
@@ -98,6 +99,33 @@ pub use useless_on_exit::USELESS_ON_EXIT;
 
 pub(in crate::spec) use crate::syntax::quoted;
 pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
+
+/// The rules for every schema, at every depth.
+const SCHEMA_CHECKS: [fn(&Schema<'_>, &mut Vec<Diagnostic>); 16] = [
+    missing_type::check,
+    array_without_items::check,
+    object_without_properties::check,
+    required_unknown::check,
+    enum_misfit::check,
+    enum_without_type::check,
+    duplicate_item::check,
+    nil_value::check,
+    keyword_value::check,
+    boolean_bound::check,
+    keyword_without_effect::check,
+    empty_range::check,
+    const_misfit::check,
+    unknown_format::check,
+    emacs_regexp::check,
+    contradictory_types::check,
+];
+
+/// Adds the findings of all rules for `schema` itself, without those for the schemas inside of it.
+pub(in crate::spec) fn check_schema(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
+    for check in SCHEMA_CHECKS {
+        check(schema, findings);
+    }
+}
 
 /// Replaces the fix of a finding by a note if the intended key is present as well, because it is unclear which of the
 /// two is correct.
