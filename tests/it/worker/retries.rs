@@ -138,6 +138,15 @@ async fn an_overload_in_a_stream_is_retried_before_any_output() {
             assert_eq!((ended.text(), ended.retries().len(), counted_retries(&ended)), ("fine", 1, 1));
         }
     }
+    for error in [
+        json!({"code": 502, "message": "Provider returned error"}),
+        json!({"code": 529, "message": "Overloaded"}),
+        json!({"code": 500, "message": "Overloaded", "type": "overloaded_error"}),
+    ] {
+        let failed = Reply::with([Piece::Bytes(event(&json!({"error": error}))), Piece::End]);
+        let ended = ask_scripted(Dialect::OpenAi, [failed, whole("fine")]).await;
+        assert_eq!((ended.text(), ended.retries().len()), ("fine", 1), "{error}");
+    }
     let oops = event(&json!({"error": {"code": 500, "message": "oops"}}));
     let ended = ask_scripted(Dialect::OpenAi, [Reply::with([Piece::Bytes(oops), Piece::End])]).await;
     assert_eq!((ended.failed().1, ended.retries().len()), ("server_error", 0));

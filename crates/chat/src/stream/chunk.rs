@@ -20,7 +20,8 @@ use crate::received::is_opaque_name;
 pub(super) struct Chunk<'a> {
     /// The `error` member, of any type.
     pub(super) error: Loose<'a>,
-    /// `object: "error"` (old vLLM) or `type: "error"` (Anthropic, the Responses API): the chunk itself is the error.
+    /// `object: "error"` (old vLLM), `type: "error"` (Anthropic, the Responses API) or a `base_resp` with a status
+    /// (MiniMax): the chunk itself is the error.
     pub(super) is_error_object: bool,
     /// The members that make a chunk without choices an error.
     bare_error: BareError,
@@ -52,6 +53,8 @@ pub(super) struct Choice<'a> {
     /// Replaces the delta on servers that answer like the legacy completions API.
     pub(super) text: Loose<'a>,
     pub(super) finish_reason: Loose<'a>,
+    /// Token counts. Moonshot sends them here.
+    pub(super) usage: Loose<'a>,
     pub(super) error: Loose<'a>,
 }
 
@@ -84,7 +87,7 @@ pub(super) struct Content<'a> {
 }
 
 impl Chunk<'_> {
-    /// Whether `error` is set. Gateways send `null`, `""`, `false` or `{}` with successful replies.
+    /// Whether `error` is set. Gateways send `null`, `""`, `false`, `0`, `{}` or an object of these with successful replies.
     pub(super) fn has_error(&self) -> bool {
         let BareError { has_message, has_code, has_other } = self.bare_error;
         let is_bare_error = has_message && (has_code || !has_other) && self.choices.is_empty();
@@ -134,7 +137,17 @@ impl Delta<'_> {
         let found = if first == Content::default() { read_content(&self.reasoning) } else { first };
         if found.thinking.is_empty() { found.text } else { found.thinking }
     }
+
+    /// Returns the readable reasoning in other members. It may repeat that of [`Delta::reasoning`].
+    pub(super) fn reasoning_in_state(&self) -> String {
+        let readable = self.opaque.iter().filter(|(name, _)| READABLE.contains(&name.as_str()));
+        let mut texts = readable.map(|(_, value)| read_content(value)).map(|read| read.text + read.thinking);
+        texts.find(|text| !text.is_empty()).unwrap_or_default().into_owned()
+    }
 }
+
+/// The members of state with readable reasoning: GitHub Copilot; OpenRouter and MiniMax; LiteLLM; gateways.
+const READABLE: [&str; 4] = ["reasoning_text", "reasoning_details", "thinking_blocks", "thinking"];
 
 /// Joins text parts, and separately thinking parts.
 fn read_content<'a>(content: &'a Loose<'_>) -> Content<'a> {
@@ -163,7 +176,8 @@ fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
         .get("type")
         .and_then(Loose::as_text)
         .is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
-    let inner = ["text", "thinking", "reasoning", "content"].iter().find_map(|name| part.get(name));
+    let inner =
+        ["text", "thinking", "reasoning", "content", "summary"].iter().find_map(|name| part.get(name));
     let Some(inner) = inner else { return };
     let inner = read_content(inner);
     if thinks {
@@ -177,12 +191,21 @@ fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
 /// Whether an `error` field is set.
 pub(super) fn is_error(error: &Loose<'_>) -> bool {
     match error {
-        Loose::Null | Loose::Bool(false) => false,
-        Loose::Bool(true) | Loose::Number(_) => true,
+        Loose::Null => false,
+        Loose::Bool(value) => *value,
+        Loose::Number(_) => error.as_count() != Some(0),
         Loose::String(text) => !text.is_empty(),
-        Loose::Array(items) => !items.is_empty(),
-        Loose::Object(members) => !members.is_empty(),
+        Loose::Array(items) => items.iter().any(is_error),
+        Loose::Object(_) => error.members().any(|(_, value)| is_error(value)),
     }
+}
+
+/// Whether a code reports success. Some servers send one with every chunk.
+fn is_success(code: &Loose<'_>) -> bool {
+    code.as_count().is_some_and(|code| code == 0 || (200..300).contains(&code))
+        || code
+            .as_text()
+            .is_some_and(|code| ["success", "ok"].iter().any(|name| code.eq_ignore_ascii_case(name)))
 }
 
 impl<'de> LooseObject<'de> for Chunk<'de> {
@@ -195,6 +218,10 @@ impl<'de> LooseObject<'de> for Chunk<'de> {
                 self.is_error_object |= kind.as_text() == Some("error");
                 self.bare_error.note_code(&kind);
             }
+            "base_resp" => {
+                let status = map.next_value::<Loose<'de>>()?.get("status_code").and_then(Loose::as_count);
+                self.is_error_object |= status.is_some_and(|status| status != 0);
+            }
             // A chunk may contain an empty usage, which does not reset earlier counts.
             "usage" => self.usage = map.next_value()?,
             "id" => self.id = map.next_value()?,
@@ -205,7 +232,12 @@ impl<'de> LooseObject<'de> for Chunk<'de> {
                 self.bare_error.has_message |=
                     matches!(text, Loose::String(_) | Loose::Array(_)) && is_error(&text);
             }
-            "code" | "error_code" => self.bare_error.has_code |= is_error(&map.next_value()?),
+            "code" | "error_code" => {
+                let code = map.next_value::<Loose<'de>>()?;
+                let is_success = is_success(&code);
+                self.bare_error.has_code |= !is_success && is_error(&code);
+                self.bare_error.has_other |= is_success;
+            }
             "status" | "statusCode" | "status_code" => self.bare_error.note_code(&map.next_value()?),
             "param" | "request_id" | "requestId" => return Ok(false),
             _ => {
@@ -232,6 +264,7 @@ impl<'de> LooseObject<'de> for Choice<'de> {
             }
             "text" => self.text = map.next_value()?,
             "finish_reason" => self.finish_reason = map.next_value()?,
+            "usage" => self.usage = map.next_value()?,
             "error" => self.error = map.next_value()?,
             _ => return Ok(false),
         }

@@ -19,6 +19,8 @@ pub(super) struct Completion {
     assembler: Assembler,
     opaque: OpaqueReader,
     has_text: bool,
+    /// Reasoning was received in the members that contain nothing else.
+    has_reasoning: bool,
     /// The previous chunk, if it contained only text.
     text_chunk: Option<TextChunk>,
 }
@@ -30,6 +32,7 @@ impl Completion {
             assembler: Assembler::new(known_tools),
             opaque: OpaqueReader::default(),
             has_text: false,
+            has_reasoning: false,
             text_chunk: None,
         }
     }
@@ -102,6 +105,7 @@ impl Completion {
     fn on_choice(&mut self, choice: &mut Choice<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
         // The last chunk may repeat the streamed content as a message.
         let is_new = !self.has_text && self.assembler.is_empty();
+        state.set_usage(&choice.usage);
         state.note_content(if choice.message.is_some() {
             ReplyContent::Message
         } else {
@@ -127,7 +131,11 @@ impl Completion {
     }
 
     fn on_delta(&mut self, delta: &mut Delta<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
-        let reasoning = delta.reasoning();
+        let mut reasoning = delta.reasoning();
+        self.has_reasoning |= !reasoning.is_empty();
+        if !self.has_reasoning {
+            reasoning = delta.reasoning_in_state().into();
+        }
         let content = delta.content();
         if !state.reserve(reasoning.len() + content.thinking.len() + content.text.len()) {
             return;

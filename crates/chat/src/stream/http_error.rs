@@ -31,7 +31,7 @@ pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
         Ok(value) => ErrorReport::from_json(&value),
         Err(_) => ErrorReport { message: text_of_body(data), ..ErrorReport::default() },
     };
-    let kind = kind_of(report.code, &report).unwrap_or(ServerErrorKind::Server);
+    let kind = kind_in_stream(&report).unwrap_or(ServerErrorKind::Server);
     let message = if report.message.is_empty() {
         String::from("the server reported an error without a message")
     } else {
@@ -87,11 +87,14 @@ impl ErrorReport {
 
     /// Reads an error. Gateways nest errors: the innermost one is used.
     fn read(&mut self, value: &Value, depth: usize) {
-        // Gemini wraps its error in a list.
-        let value = value.as_array().and_then(|items| items.first()).unwrap_or(value);
+        // Gemini wraps its error in a list. FastAPI lists an error for each invalid member.
+        let (value, others) = match value.as_array().and_then(|items| items.split_first()) {
+            Some((first, others)) => (first, others),
+            None => (value, [].as_slice()),
+        };
         match value {
             Value::Object(members) => {
-                for name in ["type", "code", "status"] {
+                for name in ["type", "code", "status", "status_code"] {
                     self.read_label(members.get(name));
                 }
                 // Anthropic: `details.error_code`.
@@ -105,6 +108,7 @@ impl ErrorReport {
                 }
                 self.add_token_counts(members.get("n_prompt_tokens"), members.get("n_ctx"));
                 self.add_param(members.get("param").or_else(|| members.get("loc")));
+                self.add_code(members.get("code"));
                 if let Some(Value::Object(metadata)) = members.get("metadata") {
                     self.add_cause(metadata, depth);
                 }
@@ -114,6 +118,11 @@ impl ErrorReport {
             Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 self.message = sanitize(&value.to_string());
             }
+        }
+        for other in others.iter().take(MAX_OTHERS).filter(|_| depth < 8) {
+            let mut report = Self::default();
+            report.read(other, depth + 1);
+            self.message = sanitize(&format!("{}; {}", self.message, report.message));
         }
     }
 
@@ -143,6 +152,16 @@ impl ErrorReport {
         };
         if !name.is_empty() && !self.message.contains(&name) {
             self.message = sanitize(&format!("{} ({name})", self.message));
+        }
+    }
+
+    /// Adds a code that says more than the message.
+    fn add_code(&mut self, code: Option<&Value>) {
+        if let Some(code) = code.and_then(Value::as_str)
+            && EXPLAINING_CODES.contains(&code)
+            && !self.message.contains(code)
+        {
+            self.message = sanitize(&format!("{} ({code})", self.message));
         }
     }
 
@@ -194,8 +213,17 @@ fn inner_error(members: &Map<String, Value>) -> Option<&Value> {
     let get = |name: &str| members.get(name).filter(is_set);
     get("error")
         .filter(|error| error.is_object() || error.is_array())
-        .or_else(|| ["message", "detail", "msg", "error"].into_iter().find_map(get))
+        // The last two are MiniMax's.
+        .or_else(|| {
+            ["message", "detail", "msg", "error", "status_msg", "base_resp"].into_iter().find_map(get)
+        })
 }
+
+/// Maximum number of errors of a list that are added to the first one.
+const MAX_OTHERS: usize = 7;
+
+/// Codes that a message may not contain: state of another key or model, a call id that is too long.
+const EXPLAINING_CODES: [&str; 2] = ["invalid_encrypted_content", "string_above_max_length"];
 
 /// Phrases that report a prompt that is too long, in lower case.
 const OVERFLOWS: &[&str] = &[
@@ -227,7 +255,22 @@ const QUOTAS: &[&str] = &[
     "enforced_spend_limit_reached",
 ];
 
-/// Returns the kind that status, type or message determine, if any.
+/// Returns the kind of an error in a stream. The status of its response is 200, so the labels count.
+fn kind_in_stream(report: &ErrorReport) -> Option<ServerErrorKind> {
+    let labels = report.labels.join(" ").to_ascii_lowercase();
+    let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
+    kind_of(report.code, report).or_else(|| {
+        if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
+            Some(ServerErrorKind::Unauthorized)
+        } else if has_label(&["unavailable_error", "rate_limit", "overloaded", "loading"]) {
+            Some(ServerErrorKind::Unavailable)
+        } else {
+            None
+        }
+    })
+}
+
+/// Returns the kind that status or message determine, if any.
 fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
     let labels = report.labels.join(" ").to_ascii_lowercase();
     let message = report.message.to_ascii_lowercase();
@@ -244,20 +287,7 @@ fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind>
         Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
         Some(_) | None => {}
     }
-    if says(OVERFLOWS) {
-        return Some(ServerErrorKind::ContextOverflow);
-    }
-    let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
-    // The status is more reliable than a label. Inside a stream there is only the label.
-    if status.is_some() {
-        None
-    } else if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
-        Some(ServerErrorKind::Unauthorized)
-    } else if has_label(&["unavailable_error", "rate_limit", "overloaded", "loading"]) {
-        Some(ServerErrorKind::Unavailable)
-    } else {
-        None
-    }
+    says(OVERFLOWS).then_some(ServerErrorKind::ContextOverflow)
 }
 
 /// Returns the text of a page, without tags, scripts and styles.
@@ -420,6 +450,14 @@ mod tests {
                 "Extra inputs are not permitted (max_completion_tokens)",
             ),
             (
+                r#"{"detail":[{"loc":["body","messages"],"msg":"too short"},{"loc":["body","seed"],"msg":"not an integer"}]}"#,
+                "too short (messages); not an integer (seed)",
+            ),
+            (
+                r#"{"error":{"message":"Invalid request.","code":"invalid_encrypted_content"}}"#,
+                "Invalid request. (invalid_encrypted_content)",
+            ),
+            (
                 r#"{"error":{"message":"Unsupported parameter.","param":"max_tokens"}}"#,
                 "Unsupported parameter. (max_tokens)",
             ),
@@ -466,10 +504,26 @@ mod tests {
 
     #[test]
     fn stream_errors_contain_their_code() {
-        let error = classify_stream_error(br#"{"code":"429","message":"wait"}"#);
-        assert_eq!((error.kind, error.code), (ServerErrorKind::Unavailable, Some(429)));
-        let error = classify_stream_error(br#"{"error":{"type":"unavailable_error","message":"x"}}"#);
-        assert_eq!((error.kind, error.code), (ServerErrorKind::Unavailable, None));
-        assert_eq!(classify_stream_error(b"").kind, ServerErrorKind::Server);
+        use ServerErrorKind::{Server, Unauthorized, Unavailable};
+        for (data, kind, code) in [
+            (r#"{"code":"429","message":"wait"}"#, Unavailable, Some(429)),
+            (r#"{"error":{"type":"unavailable_error","message":"x"}}"#, Unavailable, None),
+            // A label beside a code.
+            (r#"{"error":{"type":"overloaded_error","code":500,"message":"x"}}"#, Unavailable, Some(500)),
+            (r#"{"error":{"type":"authentication_error","code":1,"message":"x"}}"#, Unauthorized, Some(1)),
+            (r#"{"error":{"code":502,"message":"x"}}"#, Server, Some(502)),
+            ("", Server, None),
+        ] {
+            let error = classify_stream_error(data.as_bytes());
+            assert_eq!((error.kind, error.code), (kind, code), "{data}");
+        }
+    }
+
+    #[test]
+    fn the_status_of_minimax_is_an_error() {
+        let error = classify_stream_error(
+            br#"{"id":"1","choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
+        );
+        assert_eq!((error.message.as_str(), error.code), ("insufficient balance", Some(1008)));
     }
 }

@@ -77,10 +77,12 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// Returns a non-negative integer, including one in a string.
+    /// Returns a non-negative integer, including `3.0` and one in a string.
     pub(super) fn as_count(&self) -> Option<u64> {
         match self {
-            Self::Number(number) => number.as_u64(),
+            Self::Number(number) => {
+                number.as_u64().or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
+            }
             Self::String(text) => text.parse().ok(),
             Self::Null | Self::Bool(_) | Self::Array(_) | Self::Object(_) => None,
         }

@@ -469,9 +469,21 @@ fn overload(events: &[ChatEvent]) -> Option<&ServerError> {
     match events {
         [ChatEvent::Progress { .. }, rest @ ..] => overload(rest),
         [ChatEvent::Ended { reply: Reply { status: ReplyStatus::ServerError { error }, calls, .. } }] => {
-            Some(error).filter(|error| error.kind == ServerErrorKind::Unavailable && calls.is_empty())
+            Some(error).filter(|error| is_overload(error) && calls.is_empty())
         }
         _ => None,
+    }
+}
+
+/// Whether a server is overloaded, or a gateway did not reach it.
+fn is_overload(error: &ServerError) -> bool {
+    match error.kind {
+        ServerErrorKind::Unavailable => true,
+        ServerErrorKind::Server => matches!(error.code, Some(502 | 504 | 520..=529)),
+        ServerErrorKind::ContextOverflow
+        | ServerErrorKind::QuotaExhausted
+        | ServerErrorKind::Unauthorized
+        | ServerErrorKind::Http => false,
     }
 }
 
