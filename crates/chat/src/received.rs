@@ -136,8 +136,20 @@ fn continues(last: &Map<String, Value>, more: &Map<String, Value>) -> bool {
         (Some(one), Some(other)) => is_blank(one) || is_blank(other) || one == other,
         (None, _) | (_, None) => true,
     };
-    last.get("type") == more.get("type")
+    !(is_ended(last) && has_text(more) && !is_ended(more))
+        && last.get("type") == more.get("type")
         && ["id", "index", "signature", "format", "data"].into_iter().all(is_same)
+}
+
+/// Whether a part with text is complete: its signature is the last that is sent of it.
+fn is_ended(part: &Map<String, Value>) -> bool {
+    let is_signed = part.get("signature").is_some_and(|signature| !is_blank(signature));
+    (is_signed || part.get("closed") == Some(&Value::Bool(true))) && has_text(part)
+}
+
+fn has_text(part: &Map<String, Value>) -> bool {
+    let is_set = |text: &Value| !is_blank(text) && text.as_array().is_none_or(|parts| !parts.is_empty());
+    TEXTS.iter().any(|name| part.get(*name).is_some_and(is_set))
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -169,6 +181,19 @@ mod tests {
                 ]),
             ),
             (vec![json!([text(0, "a")]), json!([text(1, "b")])], json!([text(0, "a"), text(1, "b")])),
+            // The signature ends a part: text after it belongs to the next one.
+            (
+                vec![
+                    json!([{"type": "thinking", "thinking": "a"}]),
+                    json!([{"type": "thinking", "thinking": "", "signature": "s"}]),
+                    json!([{"type": "thinking", "thinking": "b"}]),
+                    json!([{"type": "thinking", "signature": "t"}]),
+                ],
+                json!([
+                    {"type": "thinking", "thinking": "a", "signature": "s"},
+                    {"type": "thinking", "thinking": "b", "signature": "t"},
+                ]),
+            ),
             (
                 vec![
                     json!([{"type": "thinking", "thinking": [{"type": "text", "text": "a"}], "closed": false}]),

@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct OpaqueReader {
     parts: Opaque,
-    /// Bytes of all pieces.
+    /// Bytes of all pieces and of their names.
     size: usize,
 }
 
@@ -24,10 +24,14 @@ impl OpaqueReader {
         if !self.reserve(piece.len()) {
             return;
         }
-        match self.parts.members.get_mut(name) {
-            Some(Value::String(text)) => text.push_str(piece),
-            Some(_) => {}
-            None => drop(self.parts.members.insert(name.to_owned(), Value::from(piece))),
+        if let Some(known) = self.parts.members.get_mut(name) {
+            if let Value::String(text) = known
+                && !is_repeated(name, text, piece)
+            {
+                text.push_str(piece);
+            }
+        } else if self.reserve(name.len()) {
+            self.parts.members.insert(name.to_owned(), Value::from(piece));
         }
     }
 
@@ -35,7 +39,9 @@ impl OpaqueReader {
     pub(super) fn push_member(&mut self, name: &str, value: &Loose<'_>) {
         if let Loose::String(text) = value {
             self.push_text(name, text);
-        } else if let Some(value) = self.take(value) {
+        } else if let Some(value) = self.take(value)
+            && self.reserve(name.len())
+        {
             add_member(&mut self.parts.members, name, value);
         }
     }
@@ -84,6 +90,9 @@ impl OpaqueReader {
             else {
                 continue;
             };
+            if !self.reserve(name.len()) {
+                return;
+            }
             let members = if is_inner {
                 known.entry("function").or_insert_with(|| json!({})).as_object_mut()
             } else {
@@ -152,7 +161,35 @@ fn text_part(text: &str) -> Value {
 
 fn add_member(members: &mut Map<String, Value>, name: &str, value: Value) {
     match members.get_mut(name) {
+        Some(Value::String(known)) if value.as_str().is_some_and(|text| is_repeated(name, known, text)) => {}
         Some(known) => merge(known, value),
         None => drop(members.insert(name.to_owned(), value)),
+    }
+}
+
+/// Whether a value is sent a second time. Some servers repeat the members of a call in every delta. Text may repeat itself.
+fn is_repeated(name: &str, known: &str, text: &str) -> bool {
+    ["signature", "opaque"].iter().any(|part| name.contains(part)) && known == text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_signature_counts_once_and_repeated_text_is_text() {
+        let delta = r#"{"signature": "s", "reasoning": "ha", "function": {"thought_signature": "t"}}"#;
+        let delta: Loose<'_> = serde_json::from_str(delta).unwrap();
+        let (mut reader, mut call) = (OpaqueReader::default(), Map::new());
+        for _ in 0..2 {
+            for name in ["signature", "reasoning"] {
+                reader.push_member(name, delta.get(name).unwrap());
+            }
+            reader.add_call(&mut call, &delta);
+        }
+        let expected = json!({"signature": "s", "reasoning": "haha"});
+        assert_eq!(Value::Object(reader.finish().unwrap().members), expected);
+        assert_eq!(call["function"], json!({"thought_signature": "t"}));
+        assert_eq!(call["signature"], "s");
     }
 }

@@ -211,15 +211,24 @@ fn a_response_that_is_too_long_ends_at_the_limit() {
 /// State that is too large is dropped as a whole: a part of it would be invalid.
 #[test]
 fn state_above_four_megabytes_is_not_kept() {
-    for (megabytes, is_kept) in [(3, true), (5, false)] {
-        let call = json!([{ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "{}" }, "extra_content": 1 }]);
-        let piece = json!({ "reasoning_content": "x".repeat(1024 * 1024) });
-        let mut body = delta(&json!({ "tool_calls": call }).to_string());
-        body.push_str(&delta(&piece.to_string()).repeat(megabytes));
-        let reading = read_pieces(std::iter::once(body.as_bytes()), TransportEnd::Clean, &[]);
-        assert_eq!(reading.reasoning.len(), megabytes << 20);
-        assert_eq!(reading.reply.opaque.is_empty(), !is_kept);
-        assert_eq!(reading.reply.calls[0].opaque.is_empty(), !is_kept);
-        assert_eq!(reading.notes.opaque_is_too_large, !is_kept);
+    let mib = "x".repeat(1 << 20);
+    let text = |_: usize| json!({ "reasoning_content": mib });
+    // The names of members count, too.
+    let names = |number: usize| json!({ format!("reasoning_{number}{mib}"): "" });
+    let names_of_call =
+        |number: usize| json!({ "tool_calls": [{"index": 0, format!("signature{number}{mib}"): 1}] });
+    let pieces: [&dyn Fn(usize) -> Value; 3] = [&text, &names, &names_of_call];
+    for (kind, piece) in pieces.iter().enumerate() {
+        for (megabytes, is_kept) in [(3, true), (5, false)] {
+            let call = json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": 1}]);
+            let mut body = delta(&json!({ "tool_calls": call }).to_string());
+            body.extend((0..megabytes).map(|number| delta(&piece(number).to_string())));
+            let reading = read_pieces(std::iter::once(body.as_bytes()), TransportEnd::Clean, &[]);
+            let call = &reading.reply.calls[0];
+            assert_eq!(call.opaque.is_empty(), !is_kept, "{kind} {megabytes}");
+            let size = reading.reply.opaque.members.len() + call.opaque.len();
+            assert_eq!(size > 1, is_kept, "{kind} {megabytes}");
+            assert_eq!(reading.notes.opaque_is_too_large, !is_kept, "{kind} {megabytes}");
+        }
     }
 }
