@@ -328,6 +328,28 @@ fn unreadable_reasoning_is_forgotten_and_later_reasoning_is_kept() {
     assert_eq!(server.posts()[0].body["include"], json!(["reasoning.encrypted_content"]));
 }
 
+/// Azure and others look an item up by its id although they store none. Encrypted content is complete without it.
+#[test]
+fn items_that_a_server_does_not_find_go_back_without_their_ids() {
+    let row = Dialect::all().into_iter().find(|row| row.text("name") == "OpenAI, Responses API").unwrap();
+    let project = row.project();
+    let server = Server::answering(move |_, request| {
+        let input = request.body["input"].to_string();
+        if input.contains("rs_1") {
+            let message =
+                "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.";
+            return Answer::json(404, &json!({"error": {"message": message}}));
+        }
+        match (input.contains("whole-1"), input.contains("whole-2")) {
+            (true, true) => row.answer(),
+            (true, false) => row.calling(2),
+            _ => row.calling(1),
+        }
+    });
+    let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
+    assert_eq!((ended.code, server.posts().len()), (Some(0), 4), "{ended:?}");
+}
+
 #[test]
 fn recorded_requests_with_state_are_replayed() {
     for dialect in Dialect::all() {

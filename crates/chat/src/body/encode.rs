@@ -52,8 +52,8 @@ impl Body {
 /// Encodes the bodies of one request.
 #[derive(Debug, Default)]
 pub struct BodyEncoder {
-    /// The API, and whether null is sent as an empty string: the form of `items`.
-    form: (Api, bool),
+    /// The form of `items`.
+    form: ItemForm,
     /// Number of leading system messages. They are not kept, because the first one usually contains the budget.
     leading: usize,
     /// The messages that follow, each with the end of its JSON in `items`.
@@ -62,21 +62,38 @@ pub struct BodyEncoder {
     items: Bytes,
 }
 
+/// What the form of an item depends on, besides its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ItemForm {
+    pub(super) api: Api,
+    /// Null is sent as an empty string.
+    pub(super) empty: bool,
+    /// The server stores responses, so an item can be identified by its id alone.
+    pub(super) stores: bool,
+    /// Output items have no ids.
+    pub(super) no_ids: bool,
+}
+
 impl BodyEncoder {
     /// Returns the body of `request` for a server.
     pub fn encode(&mut self, request: &ChatRequest, form: BodyForm) -> Body {
-        let (api, empty) = (form.effective_api(), form.fallbacks.has(BodyFallback::EmptyContent));
+        let api = form.effective_api();
         let (members, conversation) = match api {
             Api::ChatCompletions => (completions::members(request, form), completions::CONVERSATION),
             Api::Responses => (responses::members(request, form), responses::CONVERSATION),
         };
         let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
         let messages = shape_messages(&returned, form.fallbacks);
-        let stores = members.get("store").and_then(Value::as_bool) != Some(false);
+        let item_form = ItemForm {
+            api,
+            empty: form.fallbacks.has(BodyFallback::EmptyContent),
+            stores: members.get("store").and_then(Value::as_bool) != Some(false),
+            no_ids: form.fallbacks.has(BodyFallback::NoItemIds),
+        };
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
         let (first, rest) = messages.split_at(leading);
-        self.forget_changed(rest, leading, (api, empty));
+        self.forget_changed(rest, leading, item_form);
         let mut json = Vec::with_capacity(self.items.len() + 4_096);
         let mut items = 0..0;
         let mut conversation_bytes = 0;
@@ -87,12 +104,12 @@ impl BodyEncoder {
             if name == conversation {
                 let start = json.len();
                 for (number, message) in first.iter().enumerate() {
-                    push_items(&mut json, (api, empty, stores), number, message);
+                    push_items(&mut json, item_form, number, message);
                 }
                 items.start = json.len();
                 json.extend_from_slice(&self.items);
                 for (number, message) in rest.iter().enumerate().skip(self.known.len()) {
-                    push_items(&mut json, (api, empty, stores), leading + number, message);
+                    push_items(&mut json, item_form, leading + number, message);
                     self.known.push((Arc::clone(message), json.len() - items.start));
                 }
                 items.end = json.len();
@@ -114,7 +131,7 @@ impl BodyEncoder {
     }
 
     /// Forgets the messages from the first that differs from `messages`. `leading` messages precede them.
-    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, form: (Api, bool)) {
+    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, form: ItemForm) {
         if (self.form, self.leading) != (form, leading) {
             *self = Self { form, leading, ..Self::default() };
         }
@@ -126,19 +143,19 @@ impl BodyEncoder {
 }
 
 /// Appends the items of a message, each after a comma.
-fn push_items(json: &mut Vec<u8>, (api, empty, stores): (Api, bool, bool), number: usize, message: &Message) {
-    match api {
+fn push_items(json: &mut Vec<u8>, form: ItemForm, number: usize, message: &Message) {
+    match form.api {
         Api::ChatCompletions => {
             json.push(b',');
             match message {
                 Message::Assistant { content, tool_calls, received: Some(received) } => {
-                    push(json, &completions_message(content, tool_calls, &received.parts));
+                    push(json, &completions_message(content, tool_calls, &received.parts, form.empty));
                 }
-                message => push(json, &completions::encode_message(message, empty)),
+                message => push(json, &completions::encode_message(message, form.empty)),
             }
         }
         Api::Responses => {
-            for item in responses::encode_message(number, message, stores) {
+            for item in responses::encode_message(number, message, form) {
                 json.push(b',');
                 push(json, &item);
             }

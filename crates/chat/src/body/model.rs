@@ -122,13 +122,15 @@ pub enum BodyFallback {
     NoEarlierState,
     /// Does not request encrypted reasoning.
     NoEncryptedReasoning,
+    /// Omits the ids of output items. The server stores no items, and looks them up all the same.
+    NoItemIds,
     /// Replaces call ids other than nine letters and digits.
     PortableIds,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -148,6 +150,7 @@ impl BodyFallback {
         Self::NoState,
         Self::NoEarlierState,
         Self::NoEncryptedReasoning,
+        Self::NoItemIds,
         Self::PortableIds,
     ];
 
@@ -173,6 +176,7 @@ impl BodyFallback {
             Self::NoState => "without the reasoning of earlier replies",
             Self::NoEarlierState => "without the reasoning that the server cannot read",
             Self::NoEncryptedReasoning => "without the request for encrypted reasoning",
+            Self::NoItemIds => "without the ids of output items",
             Self::PortableIds => "with call ids of nine letters and digits",
         }
     }
@@ -208,7 +212,8 @@ impl BodyFallback {
             Self::NoEarlierState => {
                 "400 that rejects reasoning of another key or model, such as `invalid_encrypted_content`"
             }
-            Self::NoEncryptedReasoning => "400 that names encrypted content as not supported",
+            Self::NoEncryptedReasoning => "400 that names `include`, or encrypted content as not supported",
+            Self::NoItemIds => "400 or 404 that does not find an output item of an earlier reply",
             Self::PortableIds => "400 or 422 that rejects the form or length of a call id",
         }
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use deftool_lang::spec::Dialect;
 
+use super::encode::ItemForm;
 use super::model::{BodyFallback, BodyForm, ChatRequest};
 use super::returned::response_items;
 use super::tool_offer::{ToolOffer, offer};
@@ -89,14 +90,14 @@ fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Returns the items of a message. `number` is its position in the conversation; `stores`: the server stores responses.
-pub(super) fn encode_message(number: usize, message: &Message, stores: bool) -> Vec<Value> {
+/// Returns the items of a message. `number` is its position in the conversation.
+pub(super) fn encode_message(number: usize, message: &Message, form: ItemForm) -> Vec<Value> {
     match message {
         Message::System { content } => vec![input_text("system", content)],
         Message::User { content } => vec![input_text("user", content)],
         Message::Assistant { content, tool_calls, received } => {
             let received = received.as_ref().map(|received| received.parts.items.as_slice());
-            if let Some(items) = response_items(content, tool_calls, received.unwrap_or_default(), stores) {
+            if let Some(items) = response_items(content, tool_calls, received.unwrap_or_default(), form) {
                 return items;
             }
             let mut items = Vec::new();

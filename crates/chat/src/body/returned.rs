@@ -4,11 +4,12 @@
 //! All other servers get neither unknown members nor state of another model.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::encode::ItemForm;
 use super::model::{BodyFallback, BodyForm, ChatRequest};
 use crate::message::{Message, MessageToolCall};
 use crate::received::{Opaque, Received, ReplySource};
@@ -80,10 +81,19 @@ fn stand_in(received: Option<&Received>, calls: &[MessageToolCall], form: BodyFo
     (parts != before).then_some(Received { parts, ..known })
 }
 
-/// Returns the members of a chat completions message with opaque parts.
-pub(super) fn completions_message(content: &str, calls: &[MessageToolCall], parts: &Opaque) -> Value {
+/// Returns the members of a chat completions message with opaque parts. With `empty`, a message without text has an empty
+/// string.
+pub(super) fn completions_message(
+    content: &str,
+    calls: &[MessageToolCall],
+    parts: &Opaque,
+    empty: bool,
+) -> Value {
     let mut message = Map::from_iter([(String::from("role"), json!("assistant"))]);
-    message.insert(String::from("content"), content_with_parts(content, calls, &parts.content));
+    message.insert(
+        String::from("content"),
+        content_with_parts(content, !calls.is_empty() && !empty, &parts.content),
+    );
     message.extend(parts.members.iter().filter(|(name, _)| !OWN.contains(&name.as_str())).map(cloned));
     let calls: Vec<Value> = calls
         .iter()
@@ -126,14 +136,14 @@ fn add_to_call(call: &mut Map<String, Value>, members: &Map<String, Value>) {
 }
 
 /// Returns the content of a message: the parts as they were received, or if the text is a different one, the parts that
-/// are not text, followed by the text.
-fn content_with_parts(text: &str, calls: &[MessageToolCall], parts: &[Value]) -> Value {
+/// are not text, followed by the text. `may_be_null`: a missing text is null.
+fn content_with_parts(text: &str, may_be_null: bool, parts: &[Value]) -> Value {
     let text_of = |part: &Value| {
         let is_text = part.get("type").and_then(Value::as_str) == Some("text");
         part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
     };
     if parts.is_empty() {
-        return if text.is_empty() && !calls.is_empty() { Value::Null } else { Value::from(text) };
+        return if text.is_empty() && may_be_null { Value::Null } else { Value::from(text) };
     }
     let whole: String = parts.iter().filter_map(text_of).collect();
     if whole.trim() == text {
@@ -145,40 +155,27 @@ fn content_with_parts(text: &str, calls: &[MessageToolCall], parts: &[Value]) ->
 }
 
 /// Returns the output items of a reply, if they contain its text and its calls. Calls without a result are left out.
-/// `stores`: the server stores responses, so an item can be identified by its id alone.
 pub(super) fn response_items(
     content: &str,
     calls: &[MessageToolCall],
     items: &[Value],
-    stores: bool,
+    form: ItemForm,
 ) -> Option<Vec<Value>> {
-    let kind = |item: &Value| item.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let call_id = |item: &Value| item.get("call_id").and_then(Value::as_str).map(str::to_owned);
-    let called: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
     // Other replies are sent in the form that every server accepts.
     let has_state =
-        |item: &Value| kind(item) == "reasoning" || item.get("phase").is_some_and(Value::is_string);
+        |item: &Value| kind_of(item) == "reasoning" || item.get("phase").is_some_and(Value::is_string);
     if !items.iter().any(has_state) {
         return None;
     }
-    let is_answered = |item: &Value| call_id(item).is_some_and(|id| called.contains(id.as_str()));
-    let mut kept: Vec<Value> =
-        items.iter().filter(|item| kind(item) != "function_call" || is_answered(item)).cloned().collect();
-    while kept.last().is_some_and(|item| kind(item) == "reasoning") {
+    let mut kept = items_with_calls(items, calls)?;
+    while kept.last().is_some_and(|item| kind_of(item) == "reasoning") {
         kept.pop();
     }
-    let texts = kept.iter().filter(|item| kind(item) == "message").flat_map(|item| {
+    let texts = kept.iter().filter(|item| kind_of(item) == "message").flat_map(|item| {
         let parts = item.get("content").and_then(Value::as_array).into_iter().flatten();
         parts.filter_map(|part| part.get("text").or_else(|| part.get("refusal"))?.as_str())
     });
-    let text = texts.collect::<String>().trim().to_owned();
-    let mut calls: HashMap<&str, &str> =
-        calls.iter().map(|call| (call.id.as_str(), call.function.arguments.as_str())).collect();
-    for item in kept.iter_mut().filter(|item| kind(item) == "function_call") {
-        let arguments = call_id(item).and_then(|id| calls.remove(id.as_str()))?;
-        item.as_object_mut()?.insert(String::from("arguments"), Value::from(arguments));
-    }
-    if kept.is_empty() || text != content || !calls.is_empty() {
+    if kept.is_empty() || texts.collect::<String>().trim() != content {
         return None;
     }
     // Without storage, a server does not find a reasoning item by its id, nor the one that belongs to another item.
@@ -188,18 +185,60 @@ pub(super) fn response_items(
             Some(Value::Array(parts)) => !parts.is_empty(),
             _ => false,
         };
-        kind(item) == "reasoning" && !has("encrypted_content") && !has("content")
+        kind_of(item) == "reasoning" && !has("encrypted_content") && !has("content")
     };
-    if !stores && kept.iter().any(is_bare) {
+    let drops_bare = !form.stores && kept.iter().any(is_bare);
+    if drops_bare {
         kept.retain(|item| !is_bare(item));
-        for members in kept.iter_mut().filter_map(Value::as_object_mut) {
-            let is_call = members.get("type").and_then(Value::as_str) == Some("function_call");
-            if is_call {
-                members.shift_remove("id");
-            }
+    }
+    for item in &mut kept {
+        let is_call = kind_of(item) == "function_call";
+        if (form.no_ids || (drops_bare && is_call))
+            && let Some(members) = item.as_object_mut()
+        {
+            members.shift_remove("id");
         }
     }
     Some(kept)
+}
+
+/// Returns the items with the ids and arguments of `calls`, without those of other calls; `None` if a call has no item.
+/// An id is replaced if it is missing, repeated or invalid: the items of such calls are matched in order.
+fn items_with_calls(items: &[Value], calls: &[MessageToolCall]) -> Option<Vec<Value>> {
+    let is_call = |item: &&Value| kind_of(item) == "function_call";
+    let mut by_id: HashMap<&str, &MessageToolCall> =
+        calls.iter().map(|call| (call.id.as_str(), call)).collect();
+    let found: Vec<_> = items
+        .iter()
+        .map(|item| by_id.remove(Some(item).filter(is_call)?.get("call_id")?.as_str()?))
+        .collect();
+    let mut others: VecDeque<&MessageToolCall> =
+        calls.iter().filter(|call| by_id.contains_key(call.id.as_str())).collect();
+    let unmatched = items.iter().zip(&found).filter(|(item, found)| is_call(item) && found.is_none()).count();
+    if !others.is_empty() && others.len() != unmatched {
+        return None;
+    }
+    let mut kept = Vec::with_capacity(items.len());
+    for (item, found) in items.iter().zip(found) {
+        if !is_call(&item) {
+            kept.push(item.clone());
+        } else if let Some(call) = found.or_else(|| others.pop_front()) {
+            let is_renamed = || item.get("name").and_then(Value::as_str) != Some(call.function.name.as_str());
+            if found.is_none() && is_renamed() {
+                return None;
+            }
+            let mut item = item.clone();
+            let members = item.as_object_mut()?;
+            members.insert(String::from("call_id"), Value::from(call.id.as_str()));
+            members.insert(String::from("arguments"), Value::from(call.function.arguments.as_str()));
+            kept.push(item);
+        }
+    }
+    Some(kept)
+}
+
+fn kind_of(item: &Value) -> &str {
+    item.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -243,6 +282,38 @@ mod tests {
                 "{messages}"
             );
         }
+    }
+
+    /// The id of a call is replaced if the server sent none, repeated it, or sent one that the model's rule forbids.
+    #[test]
+    fn items_of_calls_with_other_ids_are_matched_in_order() {
+        let item = |id: &str, name: &str| json!({"type": "function_call", "call_id": id, "name": name});
+        let call = |id: &str, name: &str| MessageToolCall::new(id, name, "{}");
+        let calls = [call("1", "f"), call("2", "g")];
+        for (items, expected) in [
+            (vec![item("1", "f"), item("2", "g")], Some(vec!["1", "2"])),
+            (vec![item("x", "f"), item("x", "g")], Some(vec!["1", "2"])),
+            (vec![item("2", "g"), item("x", "f")], Some(vec!["2", "1"])),
+            // An exit call has no result.
+            (vec![item("x", "exit"), item("1", "f"), item("2", "g")], Some(vec!["1", "2"])),
+            (vec![item("x", "g"), item("x", "f")], None),
+            (vec![item("x", "f")], None),
+        ] {
+            let reasoning = json!({"type": "reasoning", "encrypted_content": "e"});
+            let items: Vec<Value> = std::iter::once(reasoning).chain(items).collect();
+            let found = response_items("", &calls, &items, ItemForm::default());
+            let ids =
+                found.as_ref().map(|items| items[1..].iter().map(|item| item["call_id"].as_str().unwrap()));
+            assert_eq!(ids.map(Iterator::collect::<Vec<_>>), expected, "{items:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_with_state_and_without_text_has_an_empty_string_on_request() {
+        let fallbacks = super::super::model::BodyFallbacks::from(vec![BodyFallback::EmptyContent]);
+        let body = request("m", "1").encode_body(BodyForm { fallbacks, ..BodyForm::default() }).to_value();
+        let message = &body["messages"][1];
+        assert_eq!((&message["content"], &message["reasoning_content"]), (&json!(""), &json!("hm")));
     }
 
     #[test]

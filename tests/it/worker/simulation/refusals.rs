@@ -240,6 +240,7 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::NoSignatureCheck
             | BodyFallback::NoState
             | BodyFallback::NoEarlierState
+            | BodyFallback::NoItemIds
             | BodyFallback::PortableIds,
         ) => &["messages", "input"],
         Some(BodyFallback::EmptyContent) => &["messages"],

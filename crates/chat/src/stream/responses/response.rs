@@ -328,8 +328,10 @@ impl Response {
             Loose::Array(items) => items.as_slice(),
             _ => &[],
         };
-        // A server without events of items sends them only here.
-        if self.positions.is_empty() {
+        // A server without events of all items sends the others only here.
+        if items.len() > self.positions.len() {
+            self.items = OpaqueReader::default();
+            self.positions.clear();
             for item in items {
                 self.items.push_item(item);
             }

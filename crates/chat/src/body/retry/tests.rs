@@ -1,0 +1,319 @@
+//! Tests of the fallbacks after rejected requests.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::message::{Message, MessageToolCall};
+use crate::{Api, classify_http_error};
+use serde_json::json;
+
+/// A request with everything that a server may reject: two calls in a message, a late system message, every
+/// parameter.
+fn request(params: &Value) -> ChatRequest {
+    let user = |text: &str| Message::User { content: text.to_owned() };
+    let system = |text: &str| Message::System { content: text.to_owned() };
+    let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "g", "{}"));
+    let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
+    let assistant = Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None };
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+    ChatRequest {
+        model: String::from("m"),
+        source: crate::ReplySource::default(),
+        messages: [system("a"), system("b"), user("c"), assistant, result("1"), result("2")]
+            .map(Arc::new)
+            .into(),
+        tools: vec![tool("f"), tool("g")],
+        params: params.as_object().cloned().unwrap(),
+    }
+}
+
+fn rejection(status: u16, message: &str) -> ServerError {
+    let body = if message.starts_with('{') {
+        message.to_owned()
+    } else {
+        json!({"error": {"message": message}}).to_string()
+    };
+    classify_http_error(status, body.as_bytes())
+}
+
+fn named() -> Value {
+    json!({"type": "function", "function": {"name": "f"}})
+}
+
+fn form_for(api: Api) -> BodyForm {
+    BodyForm { api, ..BodyForm::default() }
+}
+
+#[test]
+fn a_rejection_is_recognised_by_the_member_it_names() {
+    let sent = request(&json!({
+        "tool_choice": named(), "max_tokens": 9, "parallel_tool_calls": true, "return_progress": true,
+    }));
+    let pairs = include_str!("../../../tests/wire/llama-cpp-special/99_llama31_two_calls_one_message.json");
+    let alternate = "Jinja Exception: After the optional system message, conversation roles must alternate";
+    // The fallback for chat completions and the one for responses.
+    let both = |fallback: BodyFallback| (Some(fallback), Some(fallback));
+    let completions_only = |fallback: BodyFallback| (Some(fallback), None);
+    let neither = (None, None);
+    let cases = [
+        (
+            400,
+            "Unrecognized request argument supplied: stream_options",
+            completions_only(BodyFallback::NoStreamOptions),
+        ),
+        (401, "stream_options", neither),
+        (500, "stream_options", neither),
+        (
+            400,
+            "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+            completions_only(BodyFallback::UseMaxCompletionTokens),
+        ),
+        // Rejected values: a different name might disable the limit.
+        (400, "max_tokens is too large: 9. This model supports at most 8 completion tokens", neither),
+        (400, "'max_tokens' or 'max_completion_tokens' is too large: 9.", neither),
+        (400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", neither),
+        (400, "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens", neither),
+        (400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", neither),
+        (400, "max_tokens must be an integer", neither),
+        // A member that was not sent cannot be rejected.
+        (422, "max_completion_tokens: Extra inputs are not permitted", neither),
+        (400, "parallel_tool_calls is not supported", both(BodyFallback::NoParallelToolCalls)),
+        (400, "unknown field `return_progress`", both(BodyFallback::NoProgress)),
+        (
+            400,
+            "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+            both(BodyFallback::ToolAlone),
+        ),
+        (
+            404,
+            "No endpoints found that support the provided 'tool_choice' value.",
+            both(BodyFallback::ToolAlone),
+        ),
+        (404, "no such model: tool_choice", neither),
+        (400, pairs, both(BodyFallback::CallPairs)),
+        (500, alternate, both(BodyFallback::SystemFirst)),
+        (400, "Jinja Exception: System message must be at the beginning.", both(BodyFallback::SystemFirst)),
+        (400, "System role not supported", both(BodyFallback::SystemAsUser)),
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools", both(BodyFallback::NoTools)),
+        (404, "No endpoints found that support tool use.", both(BodyFallback::NoTools)),
+        (429, "System role not supported", neither),
+        (400, "bad seed", neither),
+    ];
+    for (status, message, (completions, responses)) in cases {
+        let error = rejection(status, message);
+        for (api, expected) in [(Api::ChatCompletions, completions), (Api::Responses, responses)] {
+            let mut form = form_for(api);
+            let found = next_body_fallback(&sent, form, &error, Fallback::On);
+            assert_eq!(found, expected, "{api:?}: {status} {message}");
+            // Each fallback is applied once and no body is repeated.
+            let mut bodies = vec![sent.encode_body(form)];
+            while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::On) {
+                form.fallbacks = form.fallbacks.with(fallback);
+                bodies.push(sent.encode_body(form));
+                assert!(!bodies[..bodies.len() - 1].contains(&bodies[bodies.len() - 1]), "{message}");
+            }
+            assert!(bodies.len() <= 3, "{message}");
+        }
+    }
+    // Without the call convention in the prompt, the model could not call tools.
+    let tools = rejection(400, "m does not support tools");
+    assert_eq!(next_body_fallback(&sent, BodyForm::default(), &tools, Fallback::Auto), None);
+}
+
+/// Rejections of the state of earlier replies: whether it was sent, the status, the message, and what helps.
+const STATE_CASES: [(Api, bool, u16, &str, Option<BodyFallback>); 19] = {
+    use Api::{ChatCompletions, Responses};
+    use BodyFallback::{
+        EmptyReasoning, NoEarlierState, NoEncryptedReasoning, NoItemIds, NoSignatureCheck, NoState,
+        PortableIds,
+    };
+    const GROQ: &str = "for 'role:assistant' the following must be satisfied[('messages.1' : property \
+                        'reasoning_content' is unsupported)]";
+    [
+        (
+            ChatCompletions,
+            false,
+            400,
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+            Some(EmptyReasoning),
+        ),
+        (
+            ChatCompletions,
+            false,
+            400,
+            "reasoning_content is missing in assistant tool call message at index 2",
+            Some(EmptyReasoning),
+        ),
+        (
+            ChatCompletions,
+            false,
+            400,
+            "Function call is missing a thought_signature in functionCall parts",
+            Some(NoSignatureCheck),
+        ),
+        (ChatCompletions, true, 400, GROQ, Some(NoState)),
+        (
+            ChatCompletions,
+            true,
+            422,
+            r#"{"detail": [{"type": "extra_forbidden", "loc": ["body", "messages", 2, "assistant", "reasoning_content"], "msg": "Extra inputs are not permitted"}]}"#,
+            Some(NoState),
+        ),
+        (
+            ChatCompletions,
+            true,
+            400,
+            "property 'messages.2.assistant.reasoning_content' is unsupported",
+            Some(NoState),
+        ),
+        (
+            Responses,
+            true,
+            400,
+            r#"{"error": {"message": "Invalid request.", "code": "invalid_encrypted_content"}}"#,
+            Some(NoEarlierState),
+        ),
+        (Responses, false, 400, "Unknown parameter: 'include'.", Some(NoEncryptedReasoning)),
+        // Nothing was sent that could be rejected.
+        (ChatCompletions, false, 400, GROQ, None),
+        (
+            ChatCompletions,
+            true,
+            400,
+            "messages.1.content.0: Invalid `signature` in `thinking` block",
+            Some(NoEarlierState),
+        ),
+        (Responses, true, 400, "The encrypted content gAAA could not be verified.", Some(NoEarlierState)),
+        (
+            Responses,
+            true,
+            400,
+            "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+            Some(NoEarlierState),
+        ),
+        (
+            Responses,
+            true,
+            400,
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+            Some(NoItemIds),
+        ),
+        (
+            Responses,
+            true,
+            404,
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+            Some(NoItemIds),
+        ),
+        (Responses, true, 400, "item['content'] is not an array", Some(NoEarlierState)),
+        (
+            Responses,
+            false,
+            400,
+            "Encrypted content is not supported with this model.",
+            Some(NoEncryptedReasoning),
+        ),
+        (
+            ChatCompletions,
+            false,
+            400,
+            "Tool call id was functions.f:0 but must be a-z, A-Z, 0-9, with a length of 9.",
+            Some(PortableIds),
+        ),
+        (
+            ChatCompletions,
+            false,
+            400,
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+            Some(PortableIds),
+        ),
+        (
+            ChatCompletions,
+            false,
+            400,
+            "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+            Some(PortableIds),
+        ),
+    ]
+};
+
+#[test]
+fn a_rejection_of_the_state_of_earlier_replies_is_recognised() {
+    use crate::received::{Opaque, Received};
+
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"});
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "g", "arguments": "{}"});
+    let parts = Opaque {
+        members: json!({"reasoning_content": "hm"}).as_object().cloned().unwrap(),
+        items: vec![reasoning, call("1"), call("2")],
+        ..Opaque::default()
+    };
+    for (api, has_state, status, message, expected) in STATE_CASES {
+        let mut sent = request(&json!({}));
+        for message in sent.messages.iter_mut().map(Arc::make_mut) {
+            if let Message::Assistant { received, .. } = message
+                && has_state
+            {
+                *received = Some(Arc::new(Received { source: sent.source.clone(), parts: parts.clone() }));
+            }
+        }
+        let error = rejection(status, message);
+        let form = form_for(api);
+        let found = next_body_fallback(&sent, form, &error, Fallback::Auto);
+        assert_eq!(found, expected, "{api:?}: {message}");
+        if let Some(fallback) = found {
+            let after = form.after(fallback, &sent);
+            // If the ids are not the reason, the items are.
+            let next = (fallback == BodyFallback::NoItemIds).then_some(BodyFallback::NoEarlierState);
+            assert_eq!(next_body_fallback(&sent, after, &error, Fallback::Auto), next, "twice: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_rejected_tool_choice_is_simplified_step_by_step() {
+    let error = rejection(400, "tool_choice must be a string");
+    for (choice, expected) in [
+        (json!("required"), vec![BodyFallback::NoToolChoice]),
+        (named(), vec![BodyFallback::ToolAlone, BodyFallback::NoToolChoice]),
+        // The choice names no tool that could be offered alone.
+        (json!({"type": "auto"}), vec![BodyFallback::NoToolChoice]),
+    ] {
+        for api in [Api::ChatCompletions, Api::Responses] {
+            let sent = request(&json!({"tool_choice": choice}));
+            let mut form = form_for(api);
+            let mut fallbacks = Vec::new();
+            while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::On) {
+                form.fallbacks = form.fallbacks.with(fallback);
+                fallbacks.push(fallback);
+            }
+            assert_eq!(fallbacks, expected, "{api:?}: {choice}");
+            assert_eq!(sent.encode_body(form).get("tool_choice"), None);
+        }
+    }
+}
+
+#[test]
+fn the_token_limit_is_renamed_once_in_either_direction() {
+    let error = rejection(400, "max_tokens? max_completion_tokens?");
+    for (params, fallback) in [
+        (json!({"max_tokens": 9}), BodyFallback::UseMaxCompletionTokens),
+        (json!({"max_completion_tokens": 9}), BodyFallback::UseMaxTokens),
+    ] {
+        let sent = request(&params);
+        assert_eq!(next_body_fallback(&sent, BodyForm::default(), &error, Fallback::On), Some(fallback));
+        let form = BodyForm { fallbacks: BodyFallbacks::default().with(fallback), ..BodyForm::default() };
+        assert_eq!(next_body_fallback(&sent, form, &error, Fallback::On), None, "renamed twice: {params}");
+    }
+}
+
+#[test]
+fn fallbacks_are_serialised_as_a_list() {
+    let fallbacks = BodyFallbacks::default().with(BodyFallback::NoTools).with(BodyFallback::NoStreamOptions);
+    let text = serde_json::to_string(&fallbacks).unwrap();
+    assert_eq!(text, r#"["no_stream_options","no_tools"]"#);
+    assert_eq!(serde_json::from_str::<BodyFallbacks>(&text).unwrap(), fallbacks);
+    let old: BodyFallbacks = serde_json::from_str(r#"["token_limit"]"#).unwrap();
+    assert_eq!(old, BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens));
+    assert!(BodyFallback::ALL.into_iter().enumerate().all(|(index, fallback)| fallback as usize == index));
+}
