@@ -323,8 +323,9 @@ fn unreadable_reasoning_is_forgotten_and_later_reasoning_is_kept() {
             _ => Answer::error(400, &[], "the second reply lacks its reasoning"),
         }
     });
-    let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
-    assert_eq!((ended.code, server.posts().len()), (Some(0), 4), "{ended:?}");
+    let ended = chat(&project, &server, &[], "first\nsecond\n");
+    // The second prompt is not refused again.
+    assert_eq!((ended.code, server.posts().len()), (Some(0), 5), "{ended:?}");
     assert_eq!(server.posts()[0].body["include"], json!(["reasoning.encrypted_content"]));
 }
 

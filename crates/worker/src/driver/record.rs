@@ -111,13 +111,18 @@ impl RequestRecord {
         lock(&self.state).events.prefetch_end();
     }
 
+    /// Replaces the conversation, because the messages so far have changed.
+    pub(crate) fn replace_conversation(&self, conversation: &[Arc<Message>]) {
+        lock(&self.state).conversation = conversation.to_vec();
+    }
+
     /// Adds events and updates the status. Does nothing after the end.
     pub(crate) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Arc<Message>]) {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
             return;
         }
-        // The conversation only grows.
+        // It only grows, apart from `replace_conversation`.
         let known = state.conversation.len();
         state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
         for event in events {

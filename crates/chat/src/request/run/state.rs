@@ -327,6 +327,19 @@ impl Run {
         }
     }
 
+    /// Drops the parts of earlier replies that only the server can read: it rejected them.
+    pub fn forget_state(&mut self) {
+        let source = self.config.source();
+        for message in &mut self.conversation {
+            if let Message::Assistant { received: Some(received), .. } = &**message
+                && received.source == source
+                && let Message::Assistant { received, .. } = Arc::make_mut(message)
+            {
+                *received = None;
+            }
+        }
+    }
+
     pub(super) fn advance_time(&mut self, at_ms: u64) {
         self.at_ms = self.at_ms.max(at_ms);
     }

@@ -62,6 +62,7 @@ impl<'a> Turn<'a> {
         encoder: &mut BodyEncoder,
     ) -> Result<Accepted<'a>, RequestEnded> {
         let task = self.task;
+        let stateless = form.stateless;
         loop {
             let attempt = self.attempt;
             let streaming = self.reach_server().await?;
@@ -77,6 +78,11 @@ impl<'a> Turn<'a> {
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.store_form(*form);
+                    if form.stateless != stateless {
+                        // Also for the requests after this one.
+                        self.run.forget_state();
+                        task.record.replace_conversation(self.run.conversation());
+                    }
                     return Ok(Accepted { open, body, streaming });
                 }
                 Ok(open) => self.handle_refusal(request, *form, open).await?,
