@@ -20,17 +20,51 @@ const WARN_AT: u32 = 3;
 /// Number of identical failures in a row that ends the request.
 const END_AT: u32 = 5;
 
-/// The number of replies in a row in which the last call failed.
+/// Maximum number of failed calls of a reply that are compared with those of the next one.
+const MAX_COMPARED: usize = 16;
+
+/// The failed calls of the last two replies. A call that succeeds clears them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RepeatedFailures {
-    /// The name and the arguments of the last call, if it failed.
-    call: Option<(String, Arc<Value>)>,
     /// The turn of the last failure.
     turn: u32,
+    /// The failed calls of that turn, and of the one before.
+    calls: Vec<FailedCall>,
+    before: Vec<FailedCall>,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct FailedCall {
+    name: String,
+    arguments: Arc<Value>,
+    /// The number of replies in a row in which it failed.
     count: u32,
 }
 
 impl RepeatedFailures {
+    /// Counts a failed call. Returns the number of replies in a row in which it failed.
+    fn count(&mut self, turn: u32, name: &str, arguments: &Arc<Value>) -> u32 {
+        if self.turn != turn {
+            self.turn = turn;
+            self.before = std::mem::take(&mut self.calls);
+        }
+        let count_in = |calls: &[FailedCall]| {
+            let is_same = |call: &&FailedCall| {
+                call.name == name && (Arc::ptr_eq(&call.arguments, arguments) || call.arguments == *arguments)
+            };
+            calls.iter().find(is_same).map(|call| call.count)
+        };
+        if let Some(count) = count_in(&self.calls) {
+            return count;
+        }
+        let count = count_in(&self.before).unwrap_or_default() + 1;
+        if self.calls.len() < MAX_COMPARED {
+            self.calls.push(FailedCall { name: name.to_owned(), arguments: Arc::clone(arguments), count });
+        }
+        count
+    }
+
     /// Answers a call of `batch`, or lets it fail the request.
     pub(super) fn answer(
         &mut self,
@@ -48,28 +82,20 @@ impl RepeatedFailures {
             }
             Err(error) => error,
         };
-        let is_same = |(name, arguments): &(String, Arc<Value>)| {
-            *name == call.name && (Arc::ptr_eq(arguments, call.arguments()) || arguments == call.arguments())
-        };
-        if !self.call.as_ref().is_some_and(is_same) {
-            *self = Self { call: Some((call.name.clone(), Arc::clone(call.arguments()))), turn, count: 1 };
-        } else if self.turn != turn {
-            (self.turn, self.count) = (turn, self.count + 1);
-        }
+        let count = self.count(turn, &call.name, call.arguments());
         let mut answer = json!({"error": error_for_model(&error)});
-        if let (WARN_AT.., Some(members)) = (self.count, answer.as_object_mut()) {
+        if let (WARN_AT.., Some(members)) = (count, answer.as_object_mut()) {
             let warning = format!(
-                "this call failed {} times in a row with the same arguments; do not repeat it: change the arguments, \
-                 use another tool, or answer without it",
-                self.count
+                "this call failed {count} times in a row with the same arguments; do not repeat it: change the arguments, \
+                 use another tool, or answer without it"
             );
             members.insert(String::from("warning"), Value::String(warning));
         }
         call.state = CallState::Answered { answer: answer.to_string() };
-        if self.count >= END_AT {
+        if count >= END_AT {
             let detail = format!(
-                "the model repeated a call that failed {} times in a row: {}: {}",
-                self.count, call.name, error.message
+                "the model repeated a call that failed {count} times in a row: {}: {}",
+                call.name, error.message
             );
             let failure = Failure::new(FailReason::ToolExecutionError, kind::REPEATED_FAILURE, detail);
             batch.end_with(index, failure);

@@ -49,6 +49,29 @@ fn the_third_identical_failure_adds_a_warning_and_the_fifth_ends_the_request() {
 }
 
 #[test]
+fn each_of_the_failing_calls_of_a_reply_counts() {
+    let both = || look(1).call("look", json!({"q": 2}));
+    for (replies, is_ended) in [
+        (vec![both()], true),
+        // A success is progress: the model tests each change.
+        (vec![both().call("get_weather", json!({"location": "Paris"})); 6], false),
+    ] {
+        for journaled in [false, true] {
+            let replies =
+                if is_ended { replies.clone() } else { [&replies[..], &[reply_with("x")]].concat() };
+            let played = Play { journaled, ..failing() }.run(&replies);
+            assert_eq!(
+                played.outcome.kind.as_deref() == Some("repeated_failure"),
+                is_ended,
+                "{:?}",
+                played.outcome
+            );
+            assert_eq!(warnings(&played).contains(&true), is_ended);
+        }
+    }
+}
+
+#[test]
 fn unreadable_and_unknown_calls_count() {
     for reply in [
         reply_with("").malformed("look", "{"),
