@@ -200,8 +200,8 @@ impl ErrorReport {
     }
 }
 
-/// Returns the most specific member: an `error` with members, otherwise the message, otherwise the `error`. Some
-/// servers send a message next to the name of the status (`"error": "Bad Request"`).
+/// Returns the most specific member: an `error` with members, otherwise the message, otherwise the `error`, otherwise
+/// `base_resp` (MiniMax). Some servers send a message next to the name of the status (`"error": "Bad Request"`).
 fn inner_error(members: &Map<String, Value>) -> Option<&Value> {
     let is_set = |value: &&Value| match value {
         Value::Null | Value::Bool(_) => false,
@@ -247,12 +247,13 @@ const OVERFLOWS: &[&str] = &[
     "input is too long",
 ];
 
-/// Labels of an exhausted quota, in lower case: OpenAI, Moonshot, Anthropic.
+/// Labels of an exhausted quota, in lower case: OpenAI, Moonshot, Anthropic, MiniMax.
 const QUOTAS: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
     "exceeded_current_quota_error",
     "enforced_spend_limit_reached",
+    "insufficient_balance_error",
 ];
 
 /// Returns the kind of an error in a stream. The status of its response is 200, so the labels count.
@@ -430,6 +431,7 @@ mod tests {
             r#"{"error":{"message":"no","type":"exceeded_current_quota_error"}}"#,
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"no",
                 "details":{"error_code":"enforced_spend_limit_reached"}}}"#,
+            r#"{"error":{"message":"no","type":"insufficient_balance_error","http_code":"429"}}"#,
         ] {
             let error = classify_http_error(429, body.as_bytes());
             assert_eq!(
