@@ -13,9 +13,6 @@ use serde_json::{Value, json};
 
 use crate::support::project::Project;
 
-/// Cases that are not right yet. A case that is right must not be in this list.
-const NOT_YET: &[u64] = &[1206];
-
 /// An MCP server that answers with the files `tools/list` and `tools/call`.
 const MCP_SERVER: &str = r#"
 while read -r line; do
@@ -69,14 +66,8 @@ fn check(cases: Vec<Value>) {
         let seen = if case.get("acp").is_some() { Seen::session(&case) } else { Seen::run(&case) };
         let faults: Vec<String> =
             list(&case["accept"]).iter().filter_map(|accepted| seen.fault(accepted).err()).collect();
-        let is_right = faults.len() < list(&case["accept"]).len();
-        match (is_right, NOT_YET.contains(&id)) {
-            (true, true) => wrong.push(format!("{id}: is right now; remove it from `NOT_YET`")),
-            // A single case is always explained.
-            (false, is_expected) if !is_expected || only.is_some() => {
-                wrong.push(seen.explain(&case, &faults));
-            }
-            _ => {}
+        if faults.len() == list(&case["accept"]).len() {
+            wrong.push(seen.explain(&case, &faults));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

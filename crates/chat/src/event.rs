@@ -6,6 +6,7 @@ use deftool_lang::schema::{Arguments, Repair};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::finish::{FinishMeaning, finish_meaning};
 use crate::received::Opaque;
 
 /// One event of a reply's stream.
@@ -79,6 +80,13 @@ impl Reply {
             model: None,
             opaque: Box::default(),
         }
+    }
+
+    /// Whether the server reports that the model finished the reply.
+    pub fn is_finished(&self) -> bool {
+        let meaning = self.finish_reason.as_deref().and_then(finish_meaning);
+        self.status == ReplyStatus::Complete
+            && matches!(meaning, Some(FinishMeaning::Finished | FinishMeaning::Called))
     }
 }
 

@@ -204,18 +204,19 @@ impl Scanner {
         self.emit(ch, out);
     }
 
-    /// Ends the reply. No text is held afterwards.
-    pub fn finish(&mut self, out: &mut Vec<Piece>) {
+    /// Ends the reply. No text is held afterwards. `is_finished`: the model finished the reply. If not, a call without
+    /// its closing marks may lack arguments.
+    pub fn finish(&mut self, is_finished: bool, out: &mut Vec<Piece>) {
         self.emit_after_call(out);
         let mut machines = std::mem::take(&mut self.open);
         let mut broken = None;
         let mut is_cut = false;
         for machine in &mut machines {
-            match machine.end() {
+            match machine.end(is_finished) {
                 Verdict::Complete(end) => {
                     self.complete(machine, end, None, out);
                     // The text after it may have begun another form.
-                    return self.finish(out);
+                    return self.finish(is_finished, out);
                 }
                 // One that is malformed only at its end was matched longer.
                 Verdict::Broken if broken.is_none_or(Machine::is_malformed) => broken = Some(&*machine),
@@ -231,7 +232,7 @@ impl Scanner {
         }
         if let Some(marker) = self.marker.take().filter(|_| broken.is_none() && !self.flowing) {
             self.reject(marker, out);
-            return self.finish(out);
+            return self.finish(is_finished, out);
         }
         self.emit_held(out);
         if let Some(machine) = broken {

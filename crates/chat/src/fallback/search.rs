@@ -63,7 +63,7 @@ fn in_forms(text: &str, levels: u32, forms: Forms, found: &mut impl FnMut(&TextC
         }
         rest = rest.get(taken..).unwrap_or_default();
     }
-    scanner.finish(&mut pieces);
+    scanner.finish(true, &mut pieces);
     report(&mut pieces, levels, forms, found);
 }
 

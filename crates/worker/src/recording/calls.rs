@@ -251,7 +251,8 @@ impl Reading {
         let decoder = std::mem::replace(&mut self.decoder, StreamDecoder::new(self.offer.api, Vec::new()));
         decoder.finish(end, &mut self.events);
         self.take_events(line);
-        self.scanner.finish(&mut self.pieces);
+        let is_finished = self.reply.as_ref().is_some_and(Reply::is_finished);
+        self.scanner.finish(is_finished, &mut self.pieces);
         self.take_pieces(line);
         let Self { offer, start_lines, written, reply, .. } = self;
         let make = |line, name: String, arguments, as_text| RecordedToolCall {

@@ -49,7 +49,7 @@ pub(super) struct Machine {
     is_certain: bool,
     /// The end of a complete form that may go on.
     whole: Option<usize>,
-    /// The step and the position in it of the last token, whose mark may be written twice.
+    /// The step and the position in it of the last token. Its mark may be written twice.
     last: Option<(u8, usize)>,
     /// The last object began with two braces.
     doubled: bool,
@@ -174,8 +174,8 @@ impl Machine {
         }
     }
 
-    /// Ends the reply.
-    pub(super) fn end(&mut self) -> Verdict {
+    /// Ends the reply. `is_finished`: the model finished it, so closing marks at its end may be missing.
+    pub(super) fn end(&mut self, is_finished: bool) -> Verdict {
         if let Reading::Token { index, scan } = &self.reading {
             let index = *index;
             match scan {
@@ -211,11 +211,29 @@ impl Machine {
         }
         match (self.on_mismatch(), self.whole) {
             (_, Some(end)) => Verdict::Complete(end),
+            (OnMismatch::Malformed, None) if is_finished && self.lacks_only_marks() => {
+                Verdict::Complete(self.at)
+            }
             (OnMismatch::Malformed, None) => Verdict::Broken,
             (OnMismatch::Unclosed | OnMismatch::LineEnd, None) => Verdict::Complete(self.at),
             (OnMismatch::Prose | OnMismatch::Complete, None) if self.is_certain => Verdict::Broken,
             (OnMismatch::Prose | OnMismatch::Complete, None) => Verdict::Reject,
         }
+    }
+
+    /// Whether the text ends after an argument or after all arguments of a call.
+    fn lacks_only_marks(&self) -> bool {
+        let is_argument = |token: &Token| match token {
+            Token::Object(_) | Token::Braces(_) | Token::Call | Token::Element(_) => true,
+            Token::Raw(what, _, _) => matches!(what, Capture::Tags | Capture::Value),
+            Token::Literal(_) | Token::Word(_) | Token::Fence(_) | Token::FenceEnd => false,
+        };
+        self.reading == Reading::Gap && self.last_token().is_some_and(is_argument)
+    }
+
+    fn last_token(&self) -> Option<&'static Token> {
+        let (step, index) = self.last?;
+        self.family.form().steps.get(usize::from(step))?.next.get(index).map(|(token, _)| token)
     }
 
     fn current_step(&self) -> Option<&'static Step> {
@@ -252,12 +270,10 @@ impl Machine {
         if index > step.next.len() || step.next.iter().all(is_text) {
             return None;
         }
-        let (last, index) = self.last?;
-        let form = self.family.form();
-        let (token, _) = form.steps.get(usize::from(last))?.next.get(index)?;
-        match token {
-            Token::Object(_) | Token::Braces(_) => (form.marked || self.doubled).then_some("}"),
-            _ if !form.marked => None,
+        let marked = self.family.form().marked;
+        match self.last_token()? {
+            Token::Object(_) | Token::Braces(_) => (marked || self.doubled).then_some("}"),
+            _ if !marked => None,
             Token::Literal(mark) | Token::Raw(_, mark, _) => Some(mark),
             Token::Element(element) => Some(element.close),
             Token::Word(_) | Token::Call | Token::Fence(_) | Token::FenceEnd => None,

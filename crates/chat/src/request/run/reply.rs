@@ -109,8 +109,9 @@ impl Run {
         let Partition { exit, other } = partition(&reply.calls, tools);
         let status = status_without_exit_calls(status, other.iter().copied());
         let cut = other.iter().copied().rfind(|call| is_truncated(call));
+        let is_finished = closing.is_none() && reply.is_finished();
         let (hold_back, mut classifier) = self.text_reader(tools);
-        let shown = hold_back.finish(&mut classifier);
+        let shown = hold_back.finish(is_finished, &mut classifier);
         self.emit_text(shown);
 
         // Record signals before anything can fail. Text is searched for calls only if there are no structured calls.
@@ -231,7 +232,7 @@ impl Run {
         self.emit_text(shown);
         let looped = self.add_text(text, tools);
         let (hold_back, mut classifier) = self.text_reader(tools);
-        let shown = hold_back.finish(&mut classifier);
+        let shown = hold_back.finish(false, &mut classifier);
         self.emit_text(shown);
         let reports = self.config.on_invalid_arguments == OnFailure::Report;
         let is_call =

@@ -124,12 +124,13 @@ impl HoldBack {
         self.held.is_over_limit()
     }
 
-    /// Ends the reply and returns the text to show. Directives still wait for [`HoldBack::release`].
-    pub(crate) fn finish(&mut self, classifier: &mut TextClassifier<'_>) -> String {
+    /// Ends the reply and returns the text to show. Directives still wait for [`HoldBack::release`]. `is_finished`: the
+    /// model finished the reply.
+    pub(crate) fn finish(&mut self, is_finished: bool, classifier: &mut TextClassifier<'_>) -> String {
         let mut shown = String::new();
         if let Some(mut scanner) = self.scanner.take() {
             let mut pieces = Vec::new();
-            scanner.finish(&mut pieces);
+            scanner.finish(is_finished, &mut pieces);
             self.held.process(&mut pieces, classifier, &mut shown);
         }
         shown
@@ -139,7 +140,7 @@ impl HoldBack {
     /// if it is disabled.
     pub(crate) fn begin_apart(&mut self, forms: Forms, classifier: &mut TextClassifier<'_>) -> String {
         let reads = self.scanner.is_some();
-        let shown = self.finish(classifier);
+        let shown = self.finish(false, classifier);
         self.scanner = reads.then(|| Scanner::new(forms));
         shown
     }

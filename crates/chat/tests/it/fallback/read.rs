@@ -215,6 +215,8 @@ pub(super) struct Reader {
     pub(super) restore: bool,
     /// Detect repeated lines.
     pub(super) loops: bool,
+    /// The finish reason of the reply.
+    pub(super) finish: Option<&'static str>,
 }
 
 /// The result of a reply.
@@ -238,7 +240,7 @@ impl Outcome {
 
 pub(super) fn reader(mode: Fallback) -> Reader {
     let conversation = vec![Message::User { content: String::from("Do it.") }];
-    Reader { mode, conversation, cut: usize::MAX, restore: false, loops: false }
+    Reader { mode, conversation, cut: usize::MAX, restore: false, loops: false, finish: Some("stop") }
 }
 
 impl Reader {
@@ -291,7 +293,7 @@ impl Reader {
             status: ReplyStatus::Complete,
             calls: Vec::new(),
             lost_frames: 0,
-            finish_reason: None,
+            finish_reason: self.finish.map(String::from),
             usage: None,
             model: None,
             opaque: Box::default(),

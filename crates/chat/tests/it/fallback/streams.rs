@@ -20,7 +20,7 @@ fn an_incomplete_call_is_not_made() {
             let Expected::Calls { calls, signals, .. } = &specimen.expected else { continue };
             for (end, _) in specimen.text.char_indices().step_by(step(59)) {
                 let prefix = &specimen.text[..end];
-                let read = reader(family.mode()).read(prefix);
+                let read = Reader { finish: None, ..reader(family.mode()) }.read(prefix);
                 let context = || format!("{}, {}: {prefix:?} {read:?}", family.name, specimen.title);
                 assert!(calls.starts_with(&read.calls), "{}", context());
                 assert!(signals.starts_with(&read.signals), "{}", context());
@@ -32,6 +32,24 @@ fn an_incomplete_call_is_not_made() {
             }
         }
     }
+}
+
+/// The end of a reply stands in for the last closing marks only if the server reports that the model finished it.
+#[test]
+fn a_call_without_its_last_marks_is_made_in_a_finished_reply() {
+    let mut counts = [0; 2];
+    for family in families() {
+        for specimen in family.hits().filter(|specimen| specimen.title.starts_with("finished, ")) {
+            for finish in [Some("tool_calls"), Some("stop"), Some("length"), Some("other"), None] {
+                let read = Reader { finish, ..reader(family.mode()) }.read(&specimen.text);
+                let context = format!("{}, {}, {finish:?}: {read:?}", family.name, specimen.title);
+                let is_finished = matches!(finish, Some("tool_calls" | "stop"));
+                assert_eq!(read.failed.is_none(), is_finished, "{context}");
+                counts[usize::from(is_finished)] += 1;
+            }
+        }
+    }
+    assert!(counts.iter().all(|count| *count >= 20), "{counts:?}");
 }
 
 /// A reply that ends inside an exit call does not fail, and records the received part of the exit call.
@@ -46,7 +64,7 @@ fn an_incomplete_exit_call_is_recorded() {
         let mut recorded = 0;
         for (end, _) in exit.text.char_indices().step_by(step(4)) {
             let prefix = &exit.text[..end];
-            let read = reader(family.mode()).read(prefix);
+            let read = Reader { finish: None, ..reader(family.mode()) }.read(prefix);
             let context = format!("{}: {prefix:?} {read:?}", family.name);
             let is_named = prefix.find("finish").is_some_and(|at| prefix.len() > at + "finish".len());
             if is_named {
@@ -149,7 +167,7 @@ fn pieces_of(text: &str, forms: Forms, restore: bool) -> Vec<Piece> {
             scanner = serde_json::from_str(&serde_json::to_string(&scanner).unwrap()).unwrap();
         }
     }
-    scanner.finish(&mut pieces);
+    scanner.finish(false, &mut pieces);
     assert_eq!(scanner.held_bytes(), 0);
     pieces
 }
