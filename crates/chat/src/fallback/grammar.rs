@@ -1,7 +1,7 @@
 //! The data that describes a family's forms.
 //!
-//! A [`Form`] is a table of [`Step`]s, which the macro `steps` numbers by name: the tokens that may come next, the step
-//! that each leads to, and the meaning of a mismatch or of the end of the reply. `machine` runs it.
+//! A [`Form`] is a table of [`Step`]s, which the macro `steps` reads from one line each: the tokens that may come next,
+//! the step that each leads to, and the meaning of a mismatch or of the end of the reply. `machine` runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -196,19 +196,62 @@ impl Step {
     }
 }
 
-/// The steps of a form, in order. `NAME = Step::new(…)` also defines a constant for the number of the step. Tokens that
-/// lead to the step refer to this constant.
+/// The steps of a form, one a line: its name, the blanks that may precede the next token ([`Gap`]), the meaning of a
+/// mismatch ([`OnMismatch`]), and the possible tokens with the names of the steps that they lead to. `token` documents
+/// the tokens.
 macro_rules! steps {
-    ($($name:ident = $step:expr),+ $(,)?) => {{
+    ($(
+        $name:ident $gap:ident $on_mismatch:ident
+        [$($($token:tt $(($($of:tt)*))?)|+ => $to:ident),* $(,)?]
+    )+) => {{
+        #[allow(unused_imports)]
+        use crate::fallback::grammar::{Capture, DONE, Element, Gap, OnMismatch, Step, Token, mark, token};
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum Number {
             $($name,)+
         }
         // Often no token leads to the first step.
         $(#[allow(dead_code)] const $name: u8 = Number::$name as u8;)+
-        const STEPS: &[Step] = &[$($step,)+];
+        const STEPS: &[Step] = &[$(Step::new(
+            Gap::$gap,
+            OnMismatch::$on_mismatch,
+            &[$($((token!($token $(($($of)*))?), $to)),+),*],
+        ),)+];
         STEPS
     }};
 }
 
-pub(super) use steps;
+/// A [`Token`]: a [`mark`], a variant with what it captures, `Raw(CAPTURE until MARK before CHAR)`, `Fence(INFO …)`, or
+/// `Element(MARK until MARK inside [MARK …] or MARK => STEP, …)` for the value of an argument.
+macro_rules! token {
+    (Word($what:ident)) => { Token::Word(Capture::$what) };
+    (Object($what:ident)) => { Token::Object(Capture::$what) };
+    (Braces($what:ident)) => { Token::Braces(Capture::$what) };
+    (Call) => { Token::Call };
+    (FenceEnd) => { Token::FenceEnd };
+    (Fence($($info:literal)+)) => { Token::Fence(&[$($info),+]) };
+    (Raw($what:ident until $mark:tt)) => { Token::Raw(Capture::$what, mark!($mark), None) };
+    (Raw($what:ident until $mark:tt before $follow:literal)) => {
+        Token::Raw(Capture::$what, mark!($mark), Some($follow))
+    };
+    (Element(
+        $open:tt until $close:tt inside [$($around:tt)+] or $($($otherwise:tt)|+ => $to:ident),* $(,)?
+    )) => {
+        Token::Element(&Element {
+            what: Capture::Value,
+            open: mark!($open),
+            close: mark!($close),
+            around: &[$(mark!($around)),+],
+            otherwise: &[$($((mark!($otherwise), $to)),+),*],
+        })
+    };
+    ($mark:tt) => { Token::Literal(mark!($mark)) };
+}
+
+/// The characters of a token: `"…"`, or `["…" "…"]` in parts.
+macro_rules! mark {
+    ([$($part:literal)+]) => { concat!($($part),+) };
+    ($mark:literal) => { $mark };
+}
+
+pub(super) use {mark, steps, token};

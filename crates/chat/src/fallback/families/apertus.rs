@@ -2,25 +2,17 @@
 //!
 //! Source: the chat template of swiss-ai/Apertus-8B-Instruct, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static APERTUS: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|tools_suffix|>"],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tools_prefix|>"), LIST)]),
-        LIST = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
-        ITEM = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Object(Capture::Keyed), COMMA), (Token::Literal("]"), CLOSE)],
-        ),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)]
-        ),
-        CLOSE = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("<|tools_suffix|>"), DONE)]),
-    ],
+    steps: steps! {
+        OPEN  None Prose     ["<|tools_prefix|>" => LIST]
+        LIST  Any  Prose     ["[" => ITEM]
+        ITEM  Any  Malformed [Object(Keyed) => COMMA, "]" => CLOSE]
+        COMMA Any  Malformed ["," => ITEM, "]" => CLOSE]
+        CLOSE Any  Unclosed  ["<|tools_suffix|>" => DONE]
+    },
 };

@@ -5,38 +5,28 @@
 //! Source: the chat templates of CohereForAI/c4ai-command-r-plus and c4ai-command-r7b-12-2024.
 
 use super::common::json_calls;
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static COMMAND_R: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["```"],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("Action:"), FENCE)]),
-        FENCE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Fence(&["json"]), LIST)]),
-        LIST = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
-        ITEM = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Object(Capture::Object), COMMA), (Token::Literal("]"), FENCE_END)],
-        ),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), FENCE_END)]
-        ),
-        FENCE_END = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::FenceEnd, LINE_END)]),
-        LINE_END = Step::new(Gap::Line, OnMismatch::Complete, &[(Token::Literal("\n"), DONE)]),
-    ],
+    steps: steps! {
+        OPEN      None Prose     ["Action:" => FENCE]
+        FENCE     Any  Prose     [Fence("json") => LIST]
+        LIST      Any  Prose     ["[" => ITEM]
+        ITEM      Any  Malformed [Object(Object) => COMMA, "]" => FENCE_END]
+        COMMA     Any  Malformed ["," => ITEM, "]" => FENCE_END]
+        FENCE_END Any  Unclosed  [FenceEnd => LINE_END]
+        LINE_END  Line Complete  ["\n" => DONE]
+    },
 };
 
 pub(super) static COMMAND_R7B: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|END_ACTION|>"],
-    steps: json_calls!(
-        ["<|START_ACTION|>"],
-        OnMismatch::Unclosed,
-        [(Token::Literal("<|END_ACTION|>"), DONE)]
-    ),
+    steps: json_calls! {
+        "<|START_ACTION|>", Unclosed ["<|END_ACTION|>" => DONE]
+    },
 };

@@ -6,55 +6,28 @@
 //! these are read as well, and so are doubled bars. Source: the chat templates of deepseek-ai/DeepSeek-R1, V3.1 and V3.2, the variants in
 //! ggml-org/llama.cpp, and `SGLang`'s table of detectors for V4, November 2026.
 
-use crate::fallback::grammar::{
-    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
-};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static DEEPSEEK: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<｜tool▁calls▁begin｜>"), CALL_OPEN),
-                (Token::Literal("<｜tool▁calls｜>"), CALL_OPEN),
-                (Token::Literal("<｜tool▁call▁begin｜>"), TYPE_OR_NAME),
-            ],
-        ),
-        CALL_OPEN = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal("<｜tool▁call▁begin｜>"), TYPE_OR_NAME)]
-        ),
-        TYPE_OR_NAME = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), SEPARATOR)]),
-        SEPARATOR =
-            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<｜tool▁sep｜>"), ARGUMENTS_OR_NAME)]),
-        ARGUMENTS_OR_NAME = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Object(Capture::Arguments), CALL_CLOSE), (Token::Word(Capture::Rename), FENCE)],
-        ),
-        FENCE = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[
-                (Token::Fence(&["json", ""]), FENCED_ARGUMENTS),
-                (Token::Object(Capture::Arguments), CALL_CLOSE)
-            ],
-        ),
-        FENCED_ARGUMENTS =
-            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), FENCE_END)]),
-        FENCE_END = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::FenceEnd, CALL_CLOSE)]),
-        CALL_CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Unclosed,
-            &[(Token::Literal("<｜tool▁call▁end｜>"), CLOSE), (Token::Literal("<｜tool▁calls▁end｜>"), DONE)],
-        ),
-        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<｜tool▁calls▁end｜>"), DONE)]),
-    ],
+    steps: steps! {
+        OPEN              None Prose     [
+            "<｜tool▁calls▁begin｜>" | "<｜tool▁calls｜>" => CALL_OPEN, "<｜tool▁call▁begin｜>" => TYPE_OR_NAME
+        ]
+        CALL_OPEN         Any  Prose     ["<｜tool▁call▁begin｜>" => TYPE_OR_NAME]
+        TYPE_OR_NAME      Any  Prose     [Word(Name) => SEPARATOR]
+        SEPARATOR         Any  Prose     ["<｜tool▁sep｜>" => ARGUMENTS_OR_NAME]
+        ARGUMENTS_OR_NAME Any  Malformed [Object(Arguments) => CALL_CLOSE, Word(Rename) => FENCE]
+        FENCE             Any  Malformed [
+            Fence("json" "") => FENCED_ARGUMENTS, Object(Arguments) => CALL_CLOSE
+        ]
+        FENCED_ARGUMENTS  Any  Malformed [Object(Arguments) => FENCE_END]
+        FENCE_END         Any  Unclosed  [FenceEnd => CALL_CLOSE]
+        CALL_CLOSE        Any  Unclosed  ["<｜tool▁call▁end｜>" => CLOSE, "<｜tool▁calls▁end｜>" => DONE]
+        CLOSE             Any  Complete  ["<｜tool▁calls▁end｜>" => DONE]
+    },
 };
 
 /// The form with `$blank` before the name of each tag. The tags around the calls may be missing.
@@ -68,92 +41,42 @@ macro_rules! dsml {
                 concat!("</｜DSML｜", $blank, "tool▁calls>"),
                 concat!("</｜DSML｜", $blank, "calls>"),
             ],
-            steps: steps![
-                OPEN = Step::new(
-                    Gap::None,
-                    OnMismatch::Prose,
-                    &[
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "function▁calls>")), INVOKE),
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "tool▁calls>")), INVOKE),
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "calls>")), INVOKE),
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME),
-                    ],
-                ),
-                INVOKE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Prose,
-                    &[(Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME)],
-                ),
-                NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
-                NAME_END = Step::new(
-                    Gap::None,
-                    OnMismatch::Prose,
-                    &[(Token::Literal("\">"), FIRST_PARAMETER), (Token::Literal("\"/>"), CLOSE)],
-                ),
-                FIRST_PARAMETER = Step::new(
-                    Gap::Any,
-                    OnMismatch::Malformed,
-                    &[
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "parameter name=\"")), KEY),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "invoke>")), CLOSE),
-                        (Token::Object(Capture::Arguments), PARAMETER),
-                    ],
-                ),
-                PARAMETER = Step::new(
-                    Gap::Any,
-                    OnMismatch::Malformed,
-                    &[
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "parameter name=\"")), KEY),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "invoke>")), CLOSE),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "function▁calls>")), DONE),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "tool▁calls>")), DONE),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "calls>")), DONE),
-                    ],
-                ),
-                KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), KEY_END)]),
-                KEY_END = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(Token::Literal("\" string=\""), IS_STRING), (Token::Literal("\">"), VALUE)],
-                ),
-                IS_STRING = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(Token::Word(Capture::IsString), IS_STRING_END)]
-                ),
-                IS_STRING_END =
-                    Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\">"), VALUE)]),
-                VALUE = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(
-                        Token::Element(&Element {
-                            what: Capture::Value,
-                            open: concat!("<｜DSML｜", $blank, "parameter name=\""),
-                            close: concat!("</｜DSML｜", $blank, "parameter>"),
-                            around: &[concat!("<｜DSML｜", $blank, "invoke name=\"")],
-                            otherwise: &[
-                                (concat!("\n<｜DSML｜", $blank, "parameter name=\""), KEY),
-                                (concat!("</｜DSML｜", $blank, "invoke>"), CLOSE),
-                                (concat!("</｜DSML｜", $blank, "function▁calls>"), DONE),
-                                (concat!("</｜DSML｜", $blank, "tool▁calls>"), DONE),
-                                (concat!("</｜DSML｜", $blank, "calls>"), DONE),
-                            ],
-                        }),
-                        PARAMETER,
-                    )],
-                ),
-                CLOSE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Complete,
-                    &[
-                        (Token::Literal(concat!("<｜DSML｜", $blank, "invoke name=\"")), NAME),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "function▁calls>")), DONE),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "tool▁calls>")), DONE),
-                        (Token::Literal(concat!("</｜DSML｜", $blank, "calls>")), DONE),
-                    ],
-                ),
-            ],
+            steps: steps! {
+                OPEN            None Prose     [
+                    ["<｜DSML｜" $blank "function▁calls>"] | ["<｜DSML｜" $blank "tool▁calls>"]
+                    | ["<｜DSML｜" $blank "calls>"] => INVOKE,
+                    ["<｜DSML｜" $blank "invoke name=\""] => NAME
+                ]
+                INVOKE          Any  Prose     [["<｜DSML｜" $blank "invoke name=\""] => NAME]
+                NAME            None Prose     [Word(Name) => NAME_END]
+                NAME_END        None Prose     ["\">" => FIRST_PARAMETER, "\"/>" => CLOSE]
+                FIRST_PARAMETER Any  Malformed [
+                    ["<｜DSML｜" $blank "parameter name=\""] => KEY, ["</｜DSML｜" $blank "invoke>"] => CLOSE,
+                    Object(Arguments) => PARAMETER
+                ]
+                PARAMETER       Any  Malformed [
+                    ["<｜DSML｜" $blank "parameter name=\""] => KEY, ["</｜DSML｜" $blank "invoke>"] => CLOSE,
+                    ["</｜DSML｜" $blank "function▁calls>"] | ["</｜DSML｜" $blank "tool▁calls>"]
+                    | ["</｜DSML｜" $blank "calls>"] => DONE
+                ]
+                KEY             None Malformed [Word(Key) => KEY_END]
+                KEY_END         None Malformed ["\" string=\"" => IS_STRING, "\">" => VALUE]
+                IS_STRING       None Malformed [Word(IsString) => IS_STRING_END]
+                IS_STRING_END   None Malformed ["\">" => VALUE]
+                VALUE           None Malformed [Element(
+                    ["<｜DSML｜" $blank "parameter name=\""] until ["</｜DSML｜" $blank "parameter>"]
+                    inside [["<｜DSML｜" $blank "invoke name=\""]]
+                    or ["\n<｜DSML｜" $blank "parameter name=\""] => KEY,
+                    ["</｜DSML｜" $blank "invoke>"] => CLOSE,
+                    ["</｜DSML｜" $blank "function▁calls>"] | ["</｜DSML｜" $blank "tool▁calls>"]
+                    | ["</｜DSML｜" $blank "calls>"] => DONE
+                ) => PARAMETER]
+                CLOSE           Any  Complete  [
+                    ["<｜DSML｜" $blank "invoke name=\""] => NAME,
+                    ["</｜DSML｜" $blank "function▁calls>"] | ["</｜DSML｜" $blank "tool▁calls>"]
+                    | ["</｜DSML｜" $blank "calls>"] => DONE
+                ]
+            },
         }
     };
 }

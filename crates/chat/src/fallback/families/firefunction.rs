@@ -9,5 +9,7 @@ pub(super) static FIREFUNCTION: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &[],
-    steps: json_calls!(["functools"], OnMismatch::Complete, []),
+    steps: json_calls! {
+        "functools", Complete []
+    },
 };

@@ -9,9 +9,7 @@
 //! Source: the chat templates of zai-org/GLM-4.5 and GLM-4.7 and tencent/Hy3; vLLM's parsers for the others, November
 //! 2026.
 
-use crate::fallback::grammar::{
-    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
-};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 /// The form with `$prefix` before the name of each tag and `$suffix` after it.
 macro_rules! glm {
@@ -20,105 +18,47 @@ macro_rules! glm {
             marked: true,
             start: StartPosition::Line,
             closes: &[concat!("</", $prefix, "tool_call", $suffix, ">")],
-            steps: steps![
-                OPEN = Step::new(
-                    Gap::None,
-                    OnMismatch::Prose,
-                    &[
-                        (Token::Literal(concat!("<", $prefix, "tool_calls", $suffix, ">")), CALL_OPEN),
-                        (Token::Literal(concat!("<", $prefix, "tool_call", $suffix, ">")), NAME),
-                    ],
-                ),
-                CALL_OPEN = Step::new(
-                    Gap::Any,
-                    OnMismatch::Prose,
-                    &[(Token::Literal(concat!("<", $prefix, "tool_call", $suffix, ">")), NAME)],
-                ),
-                NAME =
-                    Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), FIRST_KEY_OPEN)]),
-                FIRST_KEY_OPEN = Step::new(
-                    Gap::Any,
-                    OnMismatch::Prose,
-                    &[
-                        (Token::Literal(concat!("<", $prefix, "arg_key", $suffix, ">")), KEY),
-                        (Token::Literal(concat!("<", $prefix, "tool_call", $suffix, ">")), KEY),
-                        (Token::Literal(concat!("</", $prefix, "tool_call", $suffix, ">")), DONE),
-                        (Token::Literal(concat!("</", $prefix, "arg_value", $suffix, ">")), CLOSE),
-                        (Token::Literal(concat!("<tool_sep", $suffix, ">")), FIRST_KEY_OPEN),
-                        (Token::Word(Capture::Key), KEY_CLOSE),
-                    ],
-                ),
+            steps: steps! {
+                OPEN           None Prose     [
+                    ["<" $prefix "tool_calls" $suffix ">"] => CALL_OPEN,
+                    ["<" $prefix "tool_call" $suffix ">"] => NAME
+                ]
+                CALL_OPEN      Any  Prose     [["<" $prefix "tool_call" $suffix ">"] => NAME]
+                NAME           Any  Prose     [Word(Name) => FIRST_KEY_OPEN]
+                FIRST_KEY_OPEN Any  Prose     [
+                    ["<" $prefix "arg_key" $suffix ">"] | ["<" $prefix "tool_call" $suffix ">"] => KEY,
+                    ["</" $prefix "tool_call" $suffix ">"] => DONE,
+                    ["</" $prefix "arg_value" $suffix ">"] => CLOSE,
+                    ["<tool_sep" $suffix ">"] => FIRST_KEY_OPEN,
+                    Word(Key) => KEY_CLOSE
+                ]
                 // A key without its opening tag.
-                KEY_CLOSE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Prose,
-                    &[(Token::Literal(concat!("</", $prefix, "arg_key", $suffix, ">")), VALUE_OPEN)],
-                ),
-                KEY = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(
-                        Token::Raw(Capture::Key, concat!("</", $prefix, "arg_key", $suffix, ">"), None),
-                        VALUE_OPEN
-                    )],
-                ),
-                VALUE_OPEN = Step::new(
-                    Gap::Any,
-                    OnMismatch::Malformed,
-                    &[
-                        (Token::Literal(concat!("<", $prefix, "arg_type", $suffix, ">")), TYPE),
-                        (Token::Literal(concat!("<", $prefix, "arg_value", $suffix, ">")), VALUE),
-                        // A value without its opening tag.
-                        (
-                            Token::Raw(
-                                Capture::Value,
-                                concat!("</", $prefix, "arg_value", $suffix, ">"),
-                                Some('<')
-                            ),
-                            KEY_OPEN
-                        ),
-                    ],
-                ),
-                TYPE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Malformed,
-                    &[(
-                        Token::Raw(Capture::IsString, concat!("</", $prefix, "arg_type", $suffix, ">"), None),
-                        VALUE_OPEN
-                    )],
-                ),
-                VALUE = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(
-                        Token::Element(&Element {
-                            what: Capture::Value,
-                            open: concat!("<", $prefix, "arg_value", $suffix, ">"),
-                            close: concat!("</", $prefix, "arg_value", $suffix, ">"),
-                            around: &[concat!("<", $prefix, "tool_call", $suffix, ">")],
-                            otherwise: &[
-                                (concat!("<", $prefix, "arg_key", $suffix, ">"), KEY),
-                                (concat!("</", $prefix, "tool_call", $suffix, ">"), DONE),
-                            ],
-                        }),
-                        KEY_OPEN
-                    )],
-                ),
-                KEY_OPEN = Step::new(
-                    Gap::Any,
-                    OnMismatch::Malformed,
-                    &[
-                        (Token::Literal(concat!("<", $prefix, "arg_key", $suffix, ">")), KEY),
-                        (Token::Literal(concat!("</", $prefix, "tool_call", $suffix, ">")), DONE),
-                        (Token::Literal(concat!("<", $prefix, "tool_call", $suffix, ">")), NAME),
-                    ],
-                ),
-                CLOSE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Unclosed,
-                    &[(Token::Literal(concat!("</", $prefix, "tool_call", $suffix, ">")), DONE)],
-                ),
-            ],
+                KEY_CLOSE      Any  Prose     [["</" $prefix "arg_key" $suffix ">"] => VALUE_OPEN]
+                KEY            None Malformed [
+                    Raw(Key until ["</" $prefix "arg_key" $suffix ">"]) => VALUE_OPEN
+                ]
+                VALUE_OPEN     Any  Malformed [
+                    ["<" $prefix "arg_type" $suffix ">"] => TYPE,
+                    ["<" $prefix "arg_value" $suffix ">"] => VALUE,
+                    // A value without its opening tag.
+                    Raw(Value until ["</" $prefix "arg_value" $suffix ">"] before '<') => KEY_OPEN
+                ]
+                TYPE           Any  Malformed [
+                    Raw(IsString until ["</" $prefix "arg_type" $suffix ">"]) => VALUE_OPEN
+                ]
+                VALUE          None Malformed [Element(
+                    ["<" $prefix "arg_value" $suffix ">"] until ["</" $prefix "arg_value" $suffix ">"]
+                    inside [["<" $prefix "tool_call" $suffix ">"]]
+                    or ["<" $prefix "arg_key" $suffix ">"] => KEY,
+                    ["</" $prefix "tool_call" $suffix ">"] => DONE
+                ) => KEY_OPEN]
+                KEY_OPEN       Any  Malformed [
+                    ["<" $prefix "arg_key" $suffix ">"] => KEY,
+                    ["</" $prefix "tool_call" $suffix ">"] => DONE,
+                    ["<" $prefix "tool_call" $suffix ">"] => NAME
+                ]
+                CLOSE          Any  Unclosed  [["</" $prefix "tool_call" $suffix ">"] => DONE]
+            },
         }
     };
 }

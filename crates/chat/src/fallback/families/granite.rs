@@ -5,15 +5,13 @@
 //! Source: the chat templates of ibm-granite/granite-3.x and microsoft/Phi-4-mini-instruct, November 2026.
 
 use super::common::json_calls;
-use crate::fallback::grammar::{DONE, Form, StartPosition};
+use crate::fallback::grammar::{Form, StartPosition};
 
 pub(super) static GRANITE: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &[],
-    steps: json_calls!(
-        ["<|tool_call|>", "<|function_call|>"],
-        OnMismatch::Complete,
-        [(Token::Literal("<|/tool_call|>"), DONE)]
-    ),
+    steps: json_calls! {
+        "<|tool_call|>" | "<|function_call|>", Complete ["<|/tool_call|>" => DONE]
+    },
 };

@@ -9,106 +9,59 @@
 //! `channels` then finds the reasoning. Source: openai/harmony, docs/format.md; replies of gpt-oss through `OpenRouter`
 //! and MLX, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static HARMONY: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|call|>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|start|>assistant"), CHANNEL_OR_RECIPIENT),
-                (Token::Literal("<|channel|>commentary"), RECIPIENT)
-            ],
-        ),
-        CHANNEL_OR_RECIPIENT = Step::new(
-            Gap::Line,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|channel|>commentary"), RECIPIENT),
-                (Token::Literal("to="), NAME_BEFORE_CHANNEL)
-            ],
-        ),
-        NAME_BEFORE_CHANNEL =
-            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), CHANNEL)]),
-        CHANNEL = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|channel|>commentary"), TYPE)]),
-        RECIPIENT = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to="), NAME)]),
-        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), TYPE)]),
+    steps: steps! {
+        OPEN                 None Prose     [
+            "<|start|>assistant" => CHANNEL_OR_RECIPIENT, "<|channel|>commentary" => RECIPIENT
+        ]
+        CHANNEL_OR_RECIPIENT Line Prose     [
+            "<|channel|>commentary" => RECIPIENT, "to=" => NAME_BEFORE_CHANNEL
+        ]
+        NAME_BEFORE_CHANNEL  None Prose     [Word(Name) => CHANNEL]
+        CHANNEL              Line Prose     ["<|channel|>commentary" => TYPE]
+        RECIPIENT            Line Prose     ["to=" => NAME]
+        NAME                 None Prose     [Word(Name) => TYPE]
         // The type of the arguments is ignored: they are always JSON.
-        TYPE = Step::new(
-            Gap::Line,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|constrain|>"), TYPE_NAME),
-                (Token::Literal("<|message|>"), ARGUMENTS),
-                (Token::Word(Capture::Nothing), MESSAGE),
-            ],
-        ),
-        TYPE_NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), MESSAGE)]),
-        MESSAGE = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|message|>"), ARGUMENTS)]),
-        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), CLOSE)]),
-        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<|call|>"), DONE)]),
-    ],
+        TYPE                 Line Prose     [
+            "<|constrain|>" => TYPE_NAME, "<|message|>" => ARGUMENTS, Word(Nothing) => MESSAGE
+        ]
+        TYPE_NAME            Line Prose     [Word(Nothing) => MESSAGE]
+        MESSAGE              Line Prose     ["<|message|>" => ARGUMENTS]
+        ARGUMENTS            Any  Malformed [Object(Arguments) => CLOSE]
+        CLOSE                Any  Complete  ["<|call|>" => DONE]
+    },
 };
 
 pub(super) static STRIPPED: Form = Form {
     marked: true,
     start: StartPosition::Channel,
     closes: &[],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("assistant"), CHANNEL),
-                (Token::Literal("commentary"), RECIPIENT),
-                (Token::Literal("to=functions."), NAME_AND_CHANNEL),
-            ],
-        ),
-        CHANNEL = Step::new(
-            Gap::Line,
-            OnMismatch::Prose,
-            &[(Token::Literal("commentary"), RECIPIENT), (Token::Literal("to=functions."), NAME_AND_CHANNEL)],
-        ),
-        RECIPIENT = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to=functions."), NAME)]),
-        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), TYPE)]),
-        NAME_AND_CHANNEL =
-            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Recipient), TYPE)]),
+    steps: steps! {
+        OPEN             None Prose     [
+            "assistant" => CHANNEL, "commentary" => RECIPIENT, "to=functions." => NAME_AND_CHANNEL
+        ]
+        CHANNEL          Line Prose     ["commentary" => RECIPIENT, "to=functions." => NAME_AND_CHANNEL]
+        RECIPIENT        Line Prose     ["to=functions." => NAME]
+        NAME             None Prose     [Word(Name) => TYPE]
+        NAME_AND_CHANNEL None Prose     [Word(Recipient) => TYPE]
         // The remains of the channel, the type and the start of the message.
-        TYPE = Step::new(
-            Gap::Line,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|channel|>commentary"), TYPE),
-                (Token::Literal("<|constrain|>"), TYPE_NAME),
-                (Token::Literal("<|message|>"), ARGUMENTS),
-                (Token::Word(Capture::Nothing), MESSAGE),
-                (Token::Object(Capture::Arguments), CLOSE),
-            ],
-        ),
-        TYPE_NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), MESSAGE)]),
-        MESSAGE = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|message|>"), ARGUMENTS),
-                (Token::Literal("="), ARGUMENTS),
-                (Token::Object(Capture::Arguments), CLOSE),
-                (Token::Word(Capture::Nothing), ARGUMENTS),
-            ],
-        ),
-        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), CLOSE)]),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[
-                (Token::Literal("<|call|>"), DONE),
-                (Token::Literal("assistantcommentary to=functions."), NAME),
-                (Token::Literal("assistant to=functions."), NAME_AND_CHANNEL),
-            ],
-        ),
-    ],
+        TYPE             Line Prose     [
+            "<|channel|>commentary" => TYPE, "<|constrain|>" => TYPE_NAME, "<|message|>" => ARGUMENTS,
+            Word(Nothing) => MESSAGE, Object(Arguments) => CLOSE
+        ]
+        TYPE_NAME        None Prose     [Word(Nothing) => MESSAGE]
+        MESSAGE          Any  Prose     [
+            "<|message|>" | "=" => ARGUMENTS, Object(Arguments) => CLOSE, Word(Nothing) => ARGUMENTS
+        ]
+        ARGUMENTS        Any  Prose     [Object(Arguments) => CLOSE]
+        CLOSE            Any  Complete  [
+            "<|call|>" => DONE, "assistantcommentary to=functions." => NAME,
+            "assistant to=functions." => NAME_AND_CHANNEL
+        ]
+    },
 };

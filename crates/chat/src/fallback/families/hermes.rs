@@ -10,38 +10,27 @@
 //! so they are read only if the model was instructed to write calls.
 
 use super::common::json_calls;
-use crate::fallback::grammar::{DONE, Form, StartPosition};
+use crate::fallback::grammar::{Form, StartPosition};
 
 pub(super) static HERMES: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</tool_call>", "</function_call>", "</longcat_tool_call>"],
-    steps: json_calls!(
-        ["<tool_call>", "<function_call>", "<longcat_tool_call>"],
-        OnMismatch::Unclosed,
-        [
-            (Token::Object(Capture::Object), CLOSE),
-            (Token::Literal("</tool_call>"), DONE),
-            (Token::Literal("</function_call>"), DONE),
-            (Token::Literal("</longcat_tool_call>"), DONE),
-            (Token::Literal("<tool_call>"), NEXT_CALLS),
-            (Token::Literal("<function_call>"), NEXT_CALLS)
+    steps: json_calls! {
+        "<tool_call>" | "<function_call>" | "<longcat_tool_call>", Unclosed [
+            Object(Object) => CLOSE, "</tool_call>" | "</function_call>" | "</longcat_tool_call>" => DONE,
+            "<tool_call>" | "<function_call>" => NEXT_CALLS
         ]
-    ),
+    },
 };
 
 pub(super) static OTHER: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: json_calls!(
-        ["<tools>", "<tool>", "<json>"],
-        OnMismatch::LineEnd,
-        [
-            (Token::Object(Capture::Object), CLOSE),
-            (Token::Literal("</tools>"), DONE),
-            (Token::Literal("</tool>"), DONE),
-            (Token::Literal("</json>"), DONE)
+    steps: json_calls! {
+        "<tools>" | "<tool>" | "<json>", LineEnd [
+            Object(Object) => CLOSE, "</tools>" | "</tool>" | "</json>" => DONE
         ]
-    ),
+    },
 };

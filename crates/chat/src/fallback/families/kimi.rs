@@ -5,114 +5,51 @@
 //! Source: the tool call guide of moonshotai/Kimi-K2-Instruct; the chat template of Kimi-K3 in ggml-org/llama.cpp,
 //! November 2026.
 
-use crate::fallback::grammar::{
-    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
-};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static KIMI: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|tool_calls_section_begin|>"), CALL_OPEN),
-                (Token::Literal("<|tool_call_section_begin|>"), CALL_OPEN),
-                (Token::Literal("<|tool_call_begin|>"), NAME),
-            ],
-        ),
-        CALL_OPEN = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|tool_call_begin|>"), NAME)]),
-        NAME = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS_OPEN)]),
-        ARGUMENTS_OPEN = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal("<|tool_call_argument_begin|>"), ARGUMENTS)]
-        ),
-        ARGUMENTS =
-            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), CALL_CLOSE)]),
-        CALL_CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Unclosed,
-            &[
-                (Token::Literal("<|tool_call_end|>"), CLOSE),
-                (Token::Literal("<|tool_calls_section_end|>"), DONE),
-                (Token::Literal("<|tool_call_section_end|>"), DONE),
-            ],
-        ),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[
-                (Token::Literal("<|tool_calls_section_end|>"), DONE),
-                (Token::Literal("<|tool_call_section_end|>"), DONE),
-            ],
-        ),
-    ],
+    steps: steps! {
+        OPEN           None Prose     [
+            "<|tool_calls_section_begin|>" | "<|tool_call_section_begin|>" => CALL_OPEN,
+            "<|tool_call_begin|>" => NAME
+        ]
+        CALL_OPEN      Any  Prose     ["<|tool_call_begin|>" => NAME]
+        NAME           Any  Prose     [Word(Name) => ARGUMENTS_OPEN]
+        ARGUMENTS_OPEN Any  Prose     ["<|tool_call_argument_begin|>" => ARGUMENTS]
+        ARGUMENTS      Any  Malformed [Object(Arguments) => CALL_CLOSE]
+        CALL_CLOSE     Any  Unclosed  [
+            "<|tool_call_end|>" => CLOSE, "<|tool_calls_section_end|>" | "<|tool_call_section_end|>" => DONE
+        ]
+        CLOSE          Any  Complete  ["<|tool_calls_section_end|>" | "<|tool_call_section_end|>" => DONE]
+    },
 };
 
 pub(super) static KIMI_K3: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|close|>tools<|sep|>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<|open|>tools<|sep|>"), CALL_OPEN),
-                (Token::Literal("<|open|>call tool=\""), NAME)
-            ],
-        ),
-        CALL_OPEN = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|open|>call tool=\""), NAME)]),
-        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
-        NAME_END = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\""), INDEX)]),
-        INDEX = Step::new(
-            Gap::None,
-            OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Nothing, "<|sep|>", None), ARGUMENT)],
-        ),
-        ARGUMENT = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[
-                (Token::Literal("<|open|>argument key=\""), KEY),
-                (Token::Literal("<|close|>call<|sep|>"), CLOSE),
-                (Token::Literal("<|close|>tools<|sep|>"), DONE),
-                (Token::Object(Capture::Arguments), ARGUMENT),
-            ],
-        ),
-        KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Raw(Capture::Key, "\"", None), TYPE)]),
-        TYPE = Step::new(
-            Gap::Line,
-            OnMismatch::Malformed,
-            &[(Token::Literal("type=\""), TYPE_NAME), (Token::Literal("<|sep|>"), VALUE)],
-        ),
-        TYPE_NAME =
-            Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::IsString), TYPE_END)]),
-        TYPE_END = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\"<|sep|>"), VALUE)]),
-        VALUE = Step::new(
-            Gap::None,
-            OnMismatch::Malformed,
-            &[(
-                Token::Element(&Element {
-                    what: Capture::Value,
-                    open: "<|open|>argument key=\"",
-                    close: "<|close|>argument<|sep|>",
-                    around: &["<|open|>call tool=\""],
-                    otherwise: &[("<|open|>argument key=\"", KEY)],
-                }),
-                ARGUMENT,
-            )],
-        ),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[
-                (Token::Literal("<|open|>call tool=\""), NAME),
-                (Token::Literal("<|close|>tools<|sep|>"), DONE),
-            ],
-        ),
-    ],
+    steps: steps! {
+        OPEN      None Prose     ["<|open|>tools<|sep|>" => CALL_OPEN, "<|open|>call tool=\"" => NAME]
+        CALL_OPEN Any  Prose     ["<|open|>call tool=\"" => NAME]
+        NAME      None Prose     [Word(Name) => NAME_END]
+        NAME_END  None Prose     ["\"" => INDEX]
+        INDEX     None Malformed [Raw(Nothing until "<|sep|>") => ARGUMENT]
+        ARGUMENT  Any  Malformed [
+            "<|open|>argument key=\"" => KEY, "<|close|>call<|sep|>" => CLOSE,
+            "<|close|>tools<|sep|>" => DONE, Object(Arguments) => ARGUMENT
+        ]
+        KEY       None Malformed [Raw(Key until "\"") => TYPE]
+        TYPE      Line Malformed ["type=\"" => TYPE_NAME, "<|sep|>" => VALUE]
+        TYPE_NAME None Malformed [Word(IsString) => TYPE_END]
+        TYPE_END  None Malformed ["\"<|sep|>" => VALUE]
+        VALUE     None Malformed [Element(
+            "<|open|>argument key=\"" until "<|close|>argument<|sep|>"
+            inside ["<|open|>call tool=\""]
+            or "<|open|>argument key=\"" => KEY
+        ) => ARGUMENT]
+        CLOSE     Any  Complete  ["<|open|>call tool=\"" => NAME, "<|close|>tools<|sep|>" => DONE]
+    },
 };

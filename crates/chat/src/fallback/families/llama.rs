@@ -3,32 +3,16 @@
 //!
 //! Source: meta-llama/llama-models, the prompt formats of 3.1 to 3.3.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static PYTHON_TAG: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &[],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|python_tag|>"), CALL)]),
-        CALL = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Object(Capture::Object), SEPARATOR), (Token::Call, SEPARATOR)]
-        ),
-        SEPARATOR = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[
-                (Token::Literal(";"), NEXT_CALL),
-                (Token::Literal("<|eom_id|>"), DONE),
-                (Token::Literal("<|eot_id|>"), DONE),
-            ],
-        ),
-        NEXT_CALL = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[(Token::Object(Capture::Object), SEPARATOR), (Token::Call, SEPARATOR)]
-        ),
-    ],
+    steps: steps! {
+        OPEN      None Prose     ["<|python_tag|>" => CALL]
+        CALL      Any  Prose     [Object(Object) | Call => SEPARATOR]
+        SEPARATOR Any  Complete  [";" => NEXT_CALL, "<|eom_id|>" | "<|eot_id|>" => DONE]
+        NEXT_CALL Any  Complete  [Object(Object) | Call => SEPARATOR]
+    },
 };

@@ -5,22 +5,16 @@
 //! Source: LM Studio documentation, tool use, "default tool use support" (November 2026).
 
 use super::common::json_calls;
-use crate::fallback::grammar::{DONE, Form, StartPosition};
+use crate::fallback::grammar::{Form, StartPosition};
 
 pub(super) static LM_STUDIO: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["[END_TOOL_REQUEST]", "[/TOOL_REQUEST]", "[/TOOL_CALL]"],
-    steps: json_calls!(
-        ["[TOOL_REQUEST]", "[TOOL_CALL]"],
-        OnMismatch::Unclosed,
-        [
-            (Token::Object(Capture::Object), CLOSE),
-            (Token::Literal("[END_TOOL_REQUEST]"), DONE),
-            (Token::Literal("[/TOOL_REQUEST]"), DONE),
-            (Token::Literal("[/TOOL_CALL]"), DONE),
-            (Token::Literal("[TOOL_REQUEST]"), NEXT_CALLS),
-            (Token::Literal("[TOOL_CALL]"), NEXT_CALLS)
+    steps: json_calls! {
+        "[TOOL_REQUEST]" | "[TOOL_CALL]", Unclosed [
+            Object(Object) => CLOSE, "[END_TOOL_REQUEST]" | "[/TOOL_REQUEST]" | "[/TOOL_CALL]" => DONE,
+            "[TOOL_REQUEST]" | "[TOOL_CALL]" => NEXT_CALLS
         ]
-    ),
+    },
 };

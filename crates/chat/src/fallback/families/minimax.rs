@@ -7,31 +7,26 @@
 //! MiniMax-M3 in ggml-org/llama.cpp, November 2026.
 
 use super::common::{json_calls, tag_calls};
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static MINIMAX_M1: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</tool_calls>"],
-    steps: json_calls!(
-        ["<tool_calls>"],
-        OnMismatch::Unclosed,
-        [(Token::Object(Capture::Object), CLOSE), (Token::Literal("</tool_calls>"), DONE)]
-    ),
+    steps: json_calls! {
+        "<tool_calls>", Unclosed [Object(Object) => CLOSE, "</tool_calls>" => DONE]
+    },
 };
 
 pub(super) static MINIMAX_M2: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</minimax:tool_call>"],
-    steps: tag_calls!(
-        ["<minimax:tool_call>", "<tool_call>"],
-        ["</minimax:tool_call>", "</tool_call>"],
-        "<invoke name=\"",
-        "</invoke>",
-        "<parameter name=\"",
-        "</parameter>"
-    ),
+    steps: tag_calls! {
+        ["<minimax:tool_call>" "<tool_call>"] until ["</minimax:tool_call>" "</tool_call>"],
+        "<invoke name=\"" until "</invoke>",
+        "<parameter name=\"" until "</parameter>"
+    },
 };
 
 /// The form with `$token` before each tag.
@@ -41,33 +36,14 @@ macro_rules! m3 {
             marked: true,
             start: $start,
             closes: &[concat!($token, "</tool_call>")],
-            steps: steps![
-                OPEN = Step::new(
-                    Gap::None,
-                    OnMismatch::Prose,
-                    &[(Token::Literal(concat!($token, "<tool_call>")), INVOKE)],
-                ),
-                INVOKE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Prose,
-                    &[(Token::Literal(concat!($token, "<invoke name=\"")), NAME)],
-                ),
-                NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
-                NAME_END = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\">"), ARGUMENTS)]),
-                ARGUMENTS = Step::new(
-                    Gap::None,
-                    OnMismatch::Malformed,
-                    &[(Token::Raw(Capture::Tags, concat!($token, "</invoke>"), None), CLOSE)],
-                ),
-                CLOSE = Step::new(
-                    Gap::Any,
-                    OnMismatch::Complete,
-                    &[
-                        (Token::Literal(concat!($token, "<invoke name=\"")), NAME),
-                        (Token::Literal(concat!($token, "</tool_call>")), DONE),
-                    ],
-                ),
-            ],
+            steps: steps! {
+                OPEN      None Prose     [[$token "<tool_call>"] => INVOKE]
+                INVOKE    Any  Prose     [[$token "<invoke name=\""] => NAME]
+                NAME      None Prose     [Word(Name) => NAME_END]
+                NAME_END  None Prose     ["\">" => ARGUMENTS]
+                ARGUMENTS None Malformed [Raw(Tags until [$token "</invoke>"]) => CLOSE]
+                CLOSE     Any  Complete  [[$token "<invoke name=\""] => NAME, [$token "</tool_call>"] => DONE]
+            },
         }
     };
 }
@@ -79,32 +55,19 @@ pub(super) static ARROWS: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["[/TOOL_CALL]", "</tool_call>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[(Token::Literal("[TOOL_CALL]"), TOOL), (Token::Literal("<tool_call>"), TOOL)],
-        ),
-        TOOL = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("{"), KEY)]),
-        KEY = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("tool"), ARROW)]),
-        ARROW = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("=>"), QUOTE)]),
-        QUOTE = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("\""), NAME)]),
-        NAME = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Name), NAME_END)]),
-        NAME_END = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\""), COMMA)]),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Literal(","), ARGUMENTS_KEY), (Token::Literal("}"), CLOSE)],
-        ),
-        ARGUMENTS_KEY =
-            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("args"), ARGUMENTS_ARROW)]),
-        ARGUMENTS_ARROW = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("=>"), ARGUMENTS)]),
-        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Braces(Capture::Options), END)]),
-        END = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("}"), CLOSE)]),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Unclosed,
-            &[(Token::Literal("[/TOOL_CALL]"), DONE), (Token::Literal("</tool_call>"), DONE)],
-        ),
-    ],
+    steps: steps! {
+        OPEN            None Prose     ["[TOOL_CALL]" | "<tool_call>" => TOOL]
+        TOOL            Any  Prose     ["{" => KEY]
+        KEY             Any  Prose     ["tool" => ARROW]
+        ARROW           Any  Prose     ["=>" => QUOTE]
+        QUOTE           Any  Malformed ["\"" => NAME]
+        NAME            None Malformed [Word(Name) => NAME_END]
+        NAME_END        None Malformed ["\"" => COMMA]
+        COMMA           Any  Malformed ["," => ARGUMENTS_KEY, "}" => CLOSE]
+        ARGUMENTS_KEY   Any  Malformed ["args" => ARGUMENTS_ARROW]
+        ARGUMENTS_ARROW Any  Malformed ["=>" => ARGUMENTS]
+        ARGUMENTS       Any  Malformed [Braces(Options) => END]
+        END             Any  Malformed ["}" => CLOSE]
+        CLOSE           Any  Unclosed  ["[/TOOL_CALL]" | "</tool_call>" => DONE]
+    },
 };

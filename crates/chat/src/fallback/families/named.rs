@@ -5,19 +5,15 @@
 //! Only the name distinguishes the call from a title above data, so a call of an unknown tool is text.
 //! Source: MeetKai/functionary, `prompt_template`; vLLM's `skip_special_tokens`.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static NAMED: Form = Form {
     marked: false,
     start: StartPosition::Message,
     closes: &[],
-    steps: steps![
-        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS)]),
-        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), LINE_END)]),
-        LINE_END = Step::new(
-            Gap::Line,
-            OnMismatch::LineEnd,
-            &[(Token::Literal("\n"), DONE), (Token::Literal(">>>"), NAME)],
-        ),
-    ],
+    steps: steps! {
+        NAME      None Prose     [Word(Name) => ARGUMENTS]
+        ARGUMENTS Any  Prose     [Object(Arguments) => LINE_END]
+        LINE_END  Line LineEnd   ["\n" => DONE, ">>>" => NAME]
+    },
 };

@@ -2,19 +2,15 @@
 //!
 //! Source: the chat template of allenai/Olmo-3-7B-Instruct and vLLM's parser for it, November 2026.
 
-use crate::fallback::grammar::{DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static OLMO_3: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</function_calls>"],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), CALL)]),
-        CALL = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, CLOSE)]),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Unclosed,
-            &[(Token::Literal("</function_calls>"), DONE), (Token::Literal(","), CALL), (Token::Call, CLOSE)],
-        ),
-    ],
+    steps: steps! {
+        OPEN  None Prose     ["<function_calls>" => CALL]
+        CALL  Any  Prose     [Call => CLOSE]
+        CLOSE Any  Unclosed  ["</function_calls>" => DONE, "," => CALL, Call => CLOSE]
+    },
 };

@@ -4,54 +4,30 @@
 //! An object is a call only if its keys identify a call (`json`) and only blanks follow it on its last line. Any
 //! other object is ordinary JSON, and any other code block is code.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static LINE: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: steps![
-        OBJECT = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Object(Capture::Object), LINE_END)]),
-        LINE_END = Step::new(
-            Gap::Line,
-            OnMismatch::LineEnd,
-            &[(Token::Literal("\n"), DONE), (Token::Literal(";"), NEXT_OBJECT)]
-        ),
-        NEXT_OBJECT = Step::new(
-            Gap::Line,
-            OnMismatch::LineEnd,
-            &[(Token::Literal("\n"), DONE), (Token::Object(Capture::Object), LINE_END)],
-        ),
-    ],
+    steps: steps! {
+        OBJECT      None Prose     [Object(Object) => LINE_END]
+        LINE_END    Line LineEnd   ["\n" => DONE, ";" => NEXT_OBJECT]
+        NEXT_OBJECT Line LineEnd   ["\n" => DONE, Object(Object) => LINE_END]
+    },
 };
 
 pub(super) static FENCE: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[(Token::Fence(&["", "json", "tool", "tool_call", "tool_calls"]), CALLS)],
-        ),
-        CALLS = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Object(Capture::Object), CALL_OR_FENCE_END), (Token::Literal("["), ITEM)],
-        ),
-        CALL_OR_FENCE_END = Step::new(
-            Gap::Any,
-            OnMismatch::LineEnd,
-            &[(Token::Object(Capture::Object), CALL_OR_FENCE_END), (Token::FenceEnd, LINE_END)],
-        ),
-        LINE_END = Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
-        ITEM = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), COMMA)]),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), FENCE_END)]
-        ),
-        FENCE_END = Step::new(Gap::Any, OnMismatch::LineEnd, &[(Token::FenceEnd, LINE_END)]),
-    ],
+    steps: steps! {
+        OPEN              None Prose     [Fence("" "json" "tool" "tool_call" "tool_calls") => CALLS]
+        CALLS             Any  Prose     [Object(Object) => CALL_OR_FENCE_END, "[" => ITEM]
+        CALL_OR_FENCE_END Any  LineEnd   [Object(Object) => CALL_OR_FENCE_END, FenceEnd => LINE_END]
+        LINE_END          Line LineEnd   ["\n" => DONE]
+        ITEM              Any  Prose     [Object(Object) => COMMA]
+        COMMA             Any  Prose     ["," => ITEM, "]" => FENCE_END]
+        FENCE_END         Any  LineEnd   [FenceEnd => LINE_END]
+    },
 };

@@ -3,53 +3,29 @@
 //!
 //! Source: the chat templates of LiquidAI/LFM2-1.2B and meta-llama/Llama-4-Scout, and vLLM's tool parsers for them.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static LFM2: Form = Form {
     marked: true,
     start: StartPosition::Token,
     closes: &["<|tool_call_end|>", "<|python_end|>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[(Token::Literal("<|tool_call_start|>"), CALLS), (Token::Literal("<|python_start|>"), CALLS)],
-        ),
-        CALLS = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal("["), ITEM), (Token::Object(Capture::Object), CLOSE)],
-        ),
-        ITEM = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Literal("]"), CLOSE), (Token::Object(Capture::Object), COMMA), (Token::Call, COMMA)],
-        ),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)]
-        ),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Unclosed,
-            &[(Token::Literal("<|tool_call_end|>"), DONE), (Token::Literal("<|python_end|>"), DONE)],
-        ),
-    ],
+    steps: steps! {
+        OPEN  None Prose     ["<|tool_call_start|>" | "<|python_start|>" => CALLS]
+        CALLS Any  Prose     ["[" => ITEM, Object(Object) => CLOSE]
+        ITEM  Any  Malformed ["]" => CLOSE, Object(Object) | Call => COMMA]
+        COMMA Any  Malformed ["," => ITEM, "]" => CLOSE]
+        CLOSE Any  Unclosed  ["<|tool_call_end|>" | "<|python_end|>" => DONE]
+    },
 };
 
 pub(super) static LIST: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
-        ITEM = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, COMMA)]),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), LINE_END)]
-        ),
-        LINE_END = Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
-    ],
+    steps: steps! {
+        OPEN     None Prose     ["[" => ITEM]
+        ITEM     Any  Prose     [Call => COMMA]
+        COMMA    Any  Prose     ["," => ITEM, "]" => LINE_END]
+        LINE_END Line LineEnd   ["\n" => DONE]
+    },
 };

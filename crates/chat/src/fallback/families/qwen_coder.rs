@@ -6,72 +6,30 @@
 //!
 //! Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.
 
-use crate::fallback::grammar::{
-    Capture, DONE, Element, Form, Gap, OnMismatch, StartPosition, Step, Token, steps,
-};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static QWEN3_CODER: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</function>", "</tool_call>", "</seed:tool_call>"],
-    steps: steps![
-        OPEN = Step::new(
-            Gap::None,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<tool_call>"), FUNCTION),
-                (Token::Literal("<seed:tool_call>"), FUNCTION),
-                (Token::Literal("<function="), NAME),
-            ],
-        ),
-        FUNCTION = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<function="), NAME)]),
-        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
-        NAME_END = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), FIRST_PARAMETER)]),
-        FIRST_PARAMETER = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[
-                (Token::Literal("<parameter="), KEY),
-                (Token::Literal("</function>"), CLOSE),
-                (Token::Literal("</tool_call>"), DONE),
-                (Token::Literal("</seed:tool_call>"), DONE),
-            ],
-        ),
-        KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), KEY_END)]),
-        KEY_END = Step::new(Gap::Line, OnMismatch::Malformed, &[(Token::Literal(">"), VALUE)]),
-        VALUE = Step::new(
-            Gap::None,
-            OnMismatch::Malformed,
-            &[(
-                Token::Element(&Element {
-                    what: Capture::Value,
-                    open: "<parameter=",
-                    close: "</parameter>",
-                    around: &["<function=", "<tool_call>"],
-                    otherwise: &[
-                        ("\n<parameter=", KEY),
-                        ("</function>", CLOSE),
-                        ("</tool_call>", DONE),
-                        ("</seed:tool_call>", DONE),
-                    ],
-                }),
-                PARAMETER,
-            )],
-        ),
-        PARAMETER = Step::new(
-            Gap::Any,
-            OnMismatch::Malformed,
-            &[
-                (Token::Literal("<parameter="), KEY),
-                (Token::Literal("</function>"), CLOSE),
-                (Token::Literal("</tool_call>"), DONE),
-                (Token::Literal("</seed:tool_call>"), DONE),
-            ],
-        ),
-        CLOSE = Step::new(
-            Gap::Any,
-            OnMismatch::Complete,
-            &[(Token::Literal("</tool_call>"), DONE), (Token::Literal("</seed:tool_call>"), DONE)],
-        ),
-    ],
+    steps: steps! {
+        OPEN            None Prose     ["<tool_call>" | "<seed:tool_call>" => FUNCTION, "<function=" => NAME]
+        FUNCTION        Any  Prose     ["<function=" => NAME]
+        NAME            None Prose     [Word(Name) => NAME_END]
+        NAME_END        Line Prose     [">" => FIRST_PARAMETER]
+        FIRST_PARAMETER Any  Prose     [
+            "<parameter=" => KEY, "</function>" => CLOSE, "</tool_call>" | "</seed:tool_call>" => DONE
+        ]
+        KEY             None Malformed [Word(Key) => KEY_END]
+        KEY_END         Line Malformed [">" => VALUE]
+        VALUE           None Malformed [Element(
+            "<parameter=" until "</parameter>"
+            inside ["<function=" "<tool_call>"]
+            or "\n<parameter=" => KEY, "</function>" => CLOSE, "</tool_call>" | "</seed:tool_call>" => DONE
+        ) => PARAMETER]
+        PARAMETER       Any  Malformed [
+            "<parameter=" => KEY, "</function>" => CLOSE, "</tool_call>" | "</seed:tool_call>" => DONE
+        ]
+        CLOSE           Any  Complete  ["</tool_call>" | "</seed:tool_call>" => DONE]
+    },
 };

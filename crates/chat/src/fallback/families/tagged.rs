@@ -10,47 +10,42 @@ pub(super) static MUSE: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</atem:function_calls>"],
-    steps: tag_calls!(
-        ["<atem:function_calls>"],
-        ["</atem:function_calls>"],
-        "<atem:invoke name=\"",
-        "</atem:invoke>",
-        "<atem:parameter name=\"",
-        "</atem:parameter>"
-    ),
+    steps: tag_calls! {
+        ["<atem:function_calls>"] until ["</atem:function_calls>"],
+        "<atem:invoke name=\"" until "</atem:invoke>",
+        "<atem:parameter name=\"" until "</atem:parameter>"
+    },
 };
 
 pub(super) static DOTS: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</dots_function_call>"],
-    steps: tag_calls!(
-        ["<dots_function_call>"],
-        ["</dots_function_call>"],
-        "<invoke name=\"",
-        "</invoke>",
-        "<parameter name=\"",
-        "</parameter>"
-    ),
+    steps: tag_calls! {
+        ["<dots_function_call>"] until ["</dots_function_call>"],
+        "<invoke name=\"" until "</invoke>",
+        "<parameter name=\"" until "</parameter>"
+    },
 };
 
 pub(super) static GROK: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</xai:function_call>"],
-    steps: tag_calls!(
-        ["<has_function_call>"],
-        ["</has_function_call>"],
-        "<xai:function_call name=\"",
-        "</xai:function_call>",
-        "<parameter name=\"",
-        "</parameter>"
-    ),
+    steps: tag_calls! {
+        ["<has_function_call>"] until ["</has_function_call>"],
+        "<xai:function_call name=\"" until "</xai:function_call>",
+        "<parameter name=\"" until "</parameter>"
+    },
 };
 
 pub(super) static MINI_CPM5: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["</function>"],
-    steps: tag_calls!([], [], "<function name=\"", "</function>", "<param name=\"", "</param>"),
+    steps: tag_calls! {
+        [] until [],
+        "<function name=\"" until "</function>",
+        "<param name=\"" until "</param>"
+    },
 };

@@ -1,19 +1,15 @@
 //! `[{"name": …, "arguments": {…}}]` on its own lines: xLAM. Unmarked, because most lists of objects are data.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
+use crate::fallback::grammar::{Form, StartPosition, steps};
 
 pub(super) static XLAM: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: steps![
-        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
-        ITEM = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), COMMA)]),
-        COMMA = Step::new(
-            Gap::Any,
-            OnMismatch::Prose,
-            &[(Token::Literal(","), ITEM), (Token::Literal("]"), LINE_END)]
-        ),
-        LINE_END = Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
-    ],
+    steps: steps! {
+        OPEN     None Prose     ["[" => ITEM]
+        ITEM     Any  Prose     [Object(Object) => COMMA]
+        COMMA    Any  Prose     ["," => ITEM, "]" => LINE_END]
+        LINE_END Line LineEnd   ["\n" => DONE]
+    },
 };
