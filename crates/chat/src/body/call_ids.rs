@@ -111,34 +111,9 @@ impl IdRule {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixtures::{request, sent};
     use super::*;
-    use crate::{ChatRequest, MessageToolCall, Opaque, Received, ReplySource};
-    use serde_json::{Value, json};
-
-    fn request(model: &str, id: &str) -> ChatRequest {
-        let members = json!({"reasoning_content": "hm"}).as_object().cloned().unwrap();
-        let source = ReplySource { url: String::from("http://a/v1"), model: String::from(model) };
-        let parts = Opaque {
-            members,
-            calls: [(id.to_owned(), json!({"extra_content": 1}).as_object().cloned().unwrap())].into(),
-            ..Opaque::default()
-        };
-        let received = Some(Arc::new(Received { source: source.clone(), parts }));
-        let tool_calls = vec![MessageToolCall::new(id, "f", "{}")];
-        ChatRequest {
-            messages: vec![
-                Arc::new(Message::User { content: String::from("hello") }),
-                Arc::new(Message::Assistant { content: String::new(), tool_calls, received }),
-                Arc::new(Message::Tool { tool_call_id: id.to_owned(), content: String::from("1") }),
-            ],
-            source,
-            ..ChatRequest::default()
-        }
-    }
-
-    fn sent(request: &ChatRequest) -> Value {
-        request.encode_body(BodyForm::default()).to_value()["messages"].clone()
-    }
+    use crate::ChatRequest;
 
     #[test]
     fn an_id_is_replaced_only_if_it_breaks_the_rule_of_the_model() {

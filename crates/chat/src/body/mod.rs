@@ -17,6 +17,8 @@
 mod call_ids;
 mod completions;
 mod encode;
+#[cfg(test)]
+mod fixtures;
 mod model;
 mod params;
 mod responses;

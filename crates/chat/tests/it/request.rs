@@ -4,6 +4,7 @@
 
 mod coerce;
 mod conversations;
+mod hold_back;
 mod journal;
 mod messages;
 mod parallel;
