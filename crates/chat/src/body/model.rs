@@ -126,6 +126,8 @@ pub enum BodyFallback {
     NoItemIds,
     /// Replaces call ids other than nine letters and digits.
     PortableIds,
+    /// Moves the text of messages with calls to the end of their turn.
+    TextOrCalls,
 }
 
 impl BodyFallback {
@@ -152,6 +154,7 @@ impl BodyFallback {
         Self::NoEncryptedReasoning,
         Self::NoItemIds,
         Self::PortableIds,
+        Self::TextOrCalls,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -178,6 +181,7 @@ impl BodyFallback {
             Self::NoEncryptedReasoning => "without the request for encrypted reasoning",
             Self::NoItemIds => "without the ids of output items",
             Self::PortableIds => "with call ids of nine letters and digits",
+            Self::TextOrCalls => "with the text beside calls at the end of its turn",
         }
     }
 
@@ -215,6 +219,7 @@ impl BodyFallback {
             Self::NoEncryptedReasoning => "400 that names `include`, or encrypted content as not supported",
             Self::NoItemIds => "400 or 404 that does not find an output item of an earlier reply",
             Self::PortableIds => "400 or 422 that rejects the form or length of a call id",
+            Self::TextOrCalls => "a server that rejects messages with both text and calls",
         }
     }
 
@@ -261,5 +266,24 @@ impl From<Vec<BodyFallback>> for BodyFallbacks {
 impl From<BodyFallbacks> for Vec<BodyFallback> {
     fn from(fallbacks: BodyFallbacks) -> Self {
         BodyFallback::ALL.into_iter().filter(|fallback| fallbacks.has(*fallback)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fallbacks_are_serialised_as_a_list() {
+        let fallbacks =
+            BodyFallbacks::default().with(BodyFallback::NoTools).with(BodyFallback::NoStreamOptions);
+        let text = serde_json::to_string(&fallbacks).unwrap();
+        assert_eq!(text, r#"["no_stream_options","no_tools"]"#);
+        assert_eq!(serde_json::from_str::<BodyFallbacks>(&text).unwrap(), fallbacks);
+        let old: BodyFallbacks = serde_json::from_str(r#"["token_limit"]"#).unwrap();
+        assert_eq!(old, BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens));
+        assert!(
+            BodyFallback::ALL.into_iter().enumerate().all(|(index, fallback)| fallback as usize == index)
+        );
     }
 }

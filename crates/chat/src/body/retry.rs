@@ -90,7 +90,9 @@ const NO_TOOLS: [&str; 12] = [
 /// llama.cpp and vLLM pass on. The first row with a phrase of the server's message applies. Of its fallbacks, the first
 /// that changes the body is applied; the next one follows if the server rejects that body for the same reason.
 const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
-    use BodyFallback::{CallPairs, EmptyContent, PlainRoles, SystemAsUser, SystemFirst, UseResponses};
+    use BodyFallback::{
+        CallPairs, EmptyContent, PlainRoles, SystemAsUser, SystemFirst, TextOrCalls, UseResponses,
+    };
     &[
         // OpenAI: models from gpt-5.4; pro and codex models. litellm#34569, 2026-07.
         (
@@ -156,6 +158,11 @@ const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
                 "tool call result does not follow tool call",
             ],
             &[CallPairs, PlainRoles],
+        ),
+        // Mistral's tokenizers up to v3.
+        (
+            &["either content or tool_calls", "tool calls and content defined in the same assistant message"],
+            &[TextOrCalls],
         ),
         // Moonshot.
         (&["with role 'assistant' must not be empty"], &[EmptyContent, PlainRoles]),

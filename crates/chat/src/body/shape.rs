@@ -1,7 +1,8 @@
 //! Messages in the order and with the roles that a server accepts.
 //!
 //! In: a valid conversation from the request machine, and the body fallbacks to apply. Out: the same
-//! content in other positions. Nothing is omitted or added, except for the line before a result that is sent as text.
+//! content in other positions. Nothing is omitted or added, except for the line before a result that is sent as text,
+//! and the text beside calls in a turn that has not ended (`separate_text`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -17,8 +18,13 @@ pub(super) fn shape_messages(messages: &[Arc<Message>], fallbacks: BodyFallbacks
     let mut shaped = Cow::Borrowed(messages);
     if fallbacks.has(BodyFallback::NoTools) || fallbacks.has(BodyFallback::PlainRoles) {
         shaped = Cow::Owned(as_text(&shaped));
-    } else if fallbacks.has(BodyFallback::CallPairs) {
-        shaped = Cow::Owned(pair_calls(shaped.into_owned()));
+    } else {
+        if fallbacks.has(BodyFallback::TextOrCalls) {
+            shaped = Cow::Owned(separate_text(shaped.into_owned()));
+        }
+        if fallbacks.has(BodyFallback::CallPairs) {
+            shaped = Cow::Owned(pair_calls(shaped.into_owned()));
+        }
     }
     if fallbacks.has(BodyFallback::SystemAsUser) {
         let (system, mut others) = split_system(&shaped);
@@ -95,6 +101,36 @@ fn split_system(messages: &[Arc<Message>]) -> (String, Vec<Arc<Message>>) {
         }
     }
     (system, others)
+}
+
+/// Moves the text of messages with calls to the end of their turn, and omits empty messages. Before the calls, a server
+/// would merge the text with them again. After the results, only the end of the turn may follow, so the text is omitted
+/// until then.
+fn separate_text(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+    let mut separated = Vec::with_capacity(messages.len());
+    let mut waiting = String::new();
+    for mut message in messages {
+        match &*message {
+            Message::Assistant { tool_calls, .. } if !tool_calls.is_empty() => {
+                if let Message::Assistant { content, .. } = Arc::make_mut(&mut message) {
+                    join(&mut waiting, &std::mem::take(content));
+                }
+            }
+            Message::Assistant { .. } | Message::User { .. } => {
+                if !waiting.is_empty() {
+                    let content = std::mem::take(&mut waiting);
+                    let (tool_calls, received) = (Vec::new(), None);
+                    separated.push(Arc::new(Message::Assistant { content, tool_calls, received }));
+                }
+                if matches!(&*message, Message::Assistant { content, .. } if content.is_empty()) {
+                    continue;
+                }
+            }
+            Message::System { .. } | Message::Tool { .. } => {}
+        }
+        separated.push(message);
+    }
+    separated
 }
 
 /// Splits a message with several calls into one message per call, each followed by its result. Some templates support
@@ -205,6 +241,10 @@ mod tests {
     }
 
     fn shown(fallbacks: &[BodyFallback]) -> Vec<String> {
+        shown_of(&conversation(), fallbacks)
+    }
+
+    fn shown_of(messages: &[Arc<Message>], fallbacks: &[BodyFallback]) -> Vec<String> {
         let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
         let show = |message: &Arc<Message>| match &**message {
             Message::System { content } => format!("s:{content}"),
@@ -215,7 +255,7 @@ mod tests {
             }
             Message::Tool { tool_call_id, content } => format!("t:{tool_call_id}:{content}"),
         };
-        shape_messages(&conversation(), fallbacks).iter().map(show).collect()
+        shape_messages(messages, fallbacks).iter().map(show).collect()
     }
 
     #[test]
@@ -227,6 +267,32 @@ mod tests {
     fn each_call_is_followed_by_its_result() {
         let paired = shown(&[BodyFallback::CallPairs]);
         assert_eq!(paired[3..], ["a:hm:1", "t:1:one", "a::2", "t:2:two", "s:budget"]);
+    }
+
+    #[test]
+    fn text_beside_calls_moves_to_the_end_of_its_turn() {
+        let conversation = |rest: &[(&str, &str)]| {
+            let message = |(role, content): &(&str, &str)| {
+                let content = (*content).to_owned();
+                match *role {
+                    "user" => Message::User { content },
+                    _ => Message::Assistant { content, tool_calls: Vec::new(), received: None },
+                }
+            };
+            conversation().into_iter().chain(rest.iter().map(message).map(Arc::new)).collect::<Vec<_>>()
+        };
+        for (rest, expected) in [
+            (&[][..], &[][..]),
+            (&[("assistant", "done"), ("user", "thanks")], &["a:hm\n\ndone:", "u:thanks"]),
+            (&[("assistant", ""), ("user", "thanks")], &["a:hm:", "u:thanks"]),
+            (&[("user", "go on")], &["a:hm:", "u:go on"]),
+        ] {
+            let shown = shown_of(&conversation(rest), &[BodyFallback::TextOrCalls]);
+            assert_eq!(shown[3], "a::1,2", "{rest:?}");
+            assert_eq!(shown[7..], *expected, "{rest:?}");
+        }
+        let paired = shown(&[BodyFallback::TextOrCalls, BodyFallback::CallPairs]);
+        assert_eq!(paired[3..], ["a::1", "t:1:one", "a::2", "t:2:two", "s:budget"]);
     }
 
     #[test]

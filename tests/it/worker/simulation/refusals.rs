@@ -241,7 +241,8 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::NoState
             | BodyFallback::NoEarlierState
             | BodyFallback::NoItemIds
-            | BodyFallback::PortableIds,
+            | BodyFallback::PortableIds
+            | BodyFallback::TextOrCalls,
         ) => &["messages", "input"],
         Some(BodyFallback::EmptyContent) => &["messages"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],

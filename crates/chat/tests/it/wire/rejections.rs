@@ -15,13 +15,13 @@ fn system(text: &str) -> Message {
     Message::System { content: text.to_owned() }
 }
 
-/// A request with two calls in one message and their results.
-fn request(first: Vec<Message>, last: Vec<Message>) -> ChatRequest {
+/// A request with two calls in one message, which has this text, and their results.
+fn request(text: &str, first: Vec<Message>, last: Vec<Message>) -> ChatRequest {
     let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "f", "{}"));
     let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
     let conversation = vec![
         Message::User { content: String::from("c") },
-        Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None },
+        Message::Assistant { content: text.to_owned(), tool_calls: calls.to_vec(), received: None },
         result("1"),
         result("2"),
     ];
@@ -72,8 +72,9 @@ fn next_layouts(sent: &ChatRequest, status: u16, message: &str) -> String {
 fn a_rejected_layout_is_changed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/rejections.txt");
     let table = std::fs::read_to_string(&path).unwrap();
-    let default = request(vec![system("a")], Vec::new());
-    let several = request(vec![system("a"), system("b")], vec![system("d")]);
+    let default = request("", vec![system("a")], Vec::new());
+    let several = request("", vec![system("a"), system("b")], vec![system("d")]);
+    let with_text = request("e", vec![system("a")], Vec::new());
     let mut found = String::new();
     for line in table.lines().filter(|line| !line.starts_with("  ")) {
         let _ = writeln!(found, "{line}");
@@ -82,6 +83,10 @@ fn a_rejected_layout_is_changed() {
         let status = status.parse().unwrap();
         for (name, sent) in [("default", &default), ("several", &several)] {
             let _ = writeln!(found, "  {name}: {}", next_layouts(sent, status, message));
+        }
+        let layouts = next_layouts(&with_text, status, message);
+        if layouts != next_layouts(&default, status, message).replace(" null", "") {
+            let _ = writeln!(found, "  text: {layouts}");
         }
     }
     if std::env::var_os("UPDATE_EXPECT").is_some() {
