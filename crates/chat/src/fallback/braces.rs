@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::grammar::advance;
+use super::python::read_literal;
 
 /// Maximum nesting depth of arguments.
 const MAX_DEPTH: usize = 64;
@@ -87,8 +88,16 @@ pub(super) fn read_options(text: &str) -> Result<Map<String, Value>, String> {
             }
             Some(Err(_)) | None => return Err(reader.unexpected(&format!("the value of `--{key}`"))),
         };
-        members.insert(key, value);
+        add(&mut members, key, value)?;
     }
+}
+
+fn add(members: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
+    if members.contains_key(&key) {
+        return Err(format!("duplicate argument `{key}`"));
+    }
+    members.insert(key, value);
+    Ok(())
 }
 
 /// Parses the arguments between the braces. A word that is not a value of JSON or Python is a string.
@@ -119,7 +128,8 @@ impl<'t> Reader<'t> {
             if key.is_empty() || !self.take(":") {
                 return Err(self.unexpected("a key and `:`"));
             }
-            members.insert(key, self.value(depth)?);
+            let value = self.value(depth)?;
+            add(&mut members, key, value)?;
             self.blanks();
             if !(self.take(",") || self.rest.is_empty() || self.rest.starts_with('}')) {
                 return Err(self.unexpected("`,`"));
@@ -172,6 +182,18 @@ impl<'t> Reader<'t> {
                 return Ok(Some(text.to_owned()));
             }
         }
+        if self.rest.starts_with('\'') {
+            let mut after_backslash = false;
+            let is_end = |(at, ch): &(usize, char)| {
+                let ends = *at > 0 && *ch == '\'' && !after_backslash;
+                after_backslash = *ch == '\\' && !after_backslash;
+                ends
+            };
+            let (end, _) = self.rest.char_indices().find(is_end).ok_or("unclosed string")?;
+            let (literal, rest) = self.rest.split_at(end + 1);
+            self.rest = rest;
+            return Ok(read_literal(literal)?.as_str().map(str::to_owned));
+        }
         if !self.rest.starts_with('"') {
             return Ok(None);
         }
@@ -223,10 +245,13 @@ mod tests {
             ("a:{b:[<|\"|>x<|\"|>,true,null],c:{}}", json!({"a": {"b": ["x", true, null], "c": {}}})),
             ("<|\"|>a<|\"|>: \"q\\\"\" ,", json!({"a": "q\""})),
             ("a:None,b:Rome", json!({"a": null, "b": "Rome"})),
+            ("a:'x: \\'y\\' \\\\s',b:L'Aquila", json!({"a": "x: 'y' \\s", "b": "L'Aquila"})),
         ] {
             assert_eq!(read_braces(text).map(Value::Object), Ok(value), "{text}");
         }
-        for text in ["a", "a:", "a:<escape>x", "a:[1", "a:{b:1", ":1", "}", "a:1}"] {
+        for text in
+            ["a", "a:", "a:<escape>x", "a:[1", "a:{b:1", ":1", "}", "a:1}", "a:1,a:2", "b:{a:1,a:2}", "a:'x"]
+        {
             assert!(read_braces(text).is_err(), "{text}");
         }
         assert!(read_braces(&format!("a:{}", "[".repeat(10_000))).is_err());
@@ -236,7 +261,7 @@ mod tests {
     fn options_are_parsed() {
         let options = read_options(" --command \"ls -la\"\n --n 2 ").map(Value::Object);
         assert_eq!(options, Ok(json!({"command": "ls -la", "n": 2})));
-        for text in ["a", "--a", "--a b", "--a 1 b"] {
+        for text in ["a", "--a", "--a b", "--a 1 b", "--a 1 --a 2"] {
             assert!(read_options(text).is_err(), "{text}");
         }
     }

@@ -46,10 +46,15 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
     let mut calls: Vec<TextCall> = Vec::new();
     for captured in captures {
         let Captured { what, start, end } = *captured;
-        let written = without_repeated_tag(
-            text.get(..start).unwrap_or_default(),
-            text.get(start..end).unwrap_or_default(),
-        );
+        let tag = tag_before(text.get(..start).unwrap_or_default());
+        let written = text.get(start..end).unwrap_or_default();
+        let written = tag.and_then(|tag| written.strip_prefix(tag)).unwrap_or(written);
+        let after = text.get(end..).unwrap_or_default();
+        if let Some(why) =
+            tag.filter(|_| what == Capture::Value).and_then(|tag| damage_in(tag, written, after))
+        {
+            return DecodedForm::Unreadable { why, calls, at: *captured };
+        }
         let read = match what {
             Capture::Object => object_call(written, marked),
             Capture::Keyed => keyed_call(written),
@@ -170,10 +175,32 @@ fn without_braces(text: &str) -> &str {
     text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text)
 }
 
-/// Removes an opening tag that was written twice. `before`: the text before the value.
-fn without_repeated_tag<'t>(before: &str, written: &'t str) -> &'t str {
-    let tag = before.rfind('<').and_then(|at| before.get(at..)).filter(|tag| tag.ends_with('>'));
-    tag.and_then(|tag| written.strip_prefix(tag)).unwrap_or(written)
+/// Returns the opening tag at the end of the text before a value. The model may write it twice.
+fn tag_before(before: &str) -> Option<&str> {
+    before.rfind('<').and_then(|at| before.get(at..)).filter(|tag| tag.ends_with('>'))
+}
+
+/// Returns an error if a value between `tag` and its closing tag ends elsewhere: a closing tag or the next opening tag is
+/// damaged, or the closing tag belongs to a tag in the value. `after`: the text after the value.
+fn damage_in(tag: &str, value: &str, after: &str) -> Option<String> {
+    let name = tag.strip_prefix('<')?.split([' ', '=', '>']).next()?;
+    let (open, close) = (format!("<{name}"), format!("</{name}>"));
+    let end = value.trim_end();
+    let mut is_damaged = [format!("/{name}>"), format!("</{name}"), format!("<{name}>")]
+        .iter()
+        .any(|mark| end.strip_suffix(mark.as_str()).is_some_and(|rest| !rest.ends_with('<')));
+    let mut depth = 0_usize;
+    for rest in value.match_indices('<').filter_map(|(at, _)| value.get(at..)) {
+        depth += usize::from(rest.starts_with(&open));
+        if let Some(after) = rest.strip_prefix(close.as_str()) {
+            // Inside of a line, it is mentioned.
+            is_damaged |= depth == 0 && after.starts_with(['\n', '\r']);
+            depth = depth.saturating_sub(1);
+        }
+    }
+    let after = after.strip_prefix(close.as_str()).unwrap_or_default();
+    is_damaged |= depth > 0 && after.trim_start().starts_with(close.as_str());
+    is_damaged.then(|| format!("the value of an argument contains a damaged `{close}`"))
 }
 
 /// Parses a sequence of `<name>value</name>`.

@@ -4,6 +4,8 @@
 //! value remains a string. Otherwise it is parsed as JSON or as a Python literal. Positional values are assigned to the
 //! schema's properties in order. The result is validated and repaired afterwards, like the arguments of any other call.
 
+use std::collections::HashMap;
+
 use deftool_lang::schema::{ToolSet, accepts_type};
 use serde_json::{Map, Value};
 
@@ -24,12 +26,36 @@ pub(crate) fn coerce_call(call: &TextCall, tools: &ToolSet) -> RawArguments {
 pub fn coerce_arguments(call: &TextCall, root: &Value) -> RawArguments {
     match &call.arguments {
         TextArguments::Json(arguments) => arguments.clone(),
-        TextArguments::Members(members) => {
+        TextArguments::Members(members) => coerce_members(members, root),
+        TextArguments::Literals { positional, named } => coerce_literals(positional, named, root),
+    }
+}
+
+fn coerce_members(members: &[TextMember], root: &Value) -> RawArguments {
+    let mut known = HashMap::new();
+    let mut is_other = |member: &TextMember| {
+        known.insert(member.key.clone(), member.text.clone()).is_some_and(|text| text != member.text)
+    };
+    match members.iter().find(|member| is_other(member)) {
+        None => {
             let read = |member: &TextMember| (member.key.clone(), coerce_member(member, root));
             RawArguments::Object { value: members.iter().map(read).collect() }
         }
-        TextArguments::Literals { positional, named } => coerce_literals(positional, named, root),
+        Some(member) => {
+            let all = members.iter().map(|member| format!("{}={:?}", member.key, member.text));
+            malformed(all, duplicate(&member.key))
+        }
     }
+}
+
+/// Returns the error for an argument with two values. Neither of them is certain.
+fn duplicate(name: &str) -> String {
+    format!("duplicate argument `{name}`")
+}
+
+fn malformed(all: impl Iterator<Item = String>, error: String) -> RawArguments {
+    let text = format!("({})", all.collect::<Vec<_>>().join(", "));
+    RawArguments::Malformed { text, error, truncated: false }
 }
 
 fn coerce_member(member: &TextMember, root: &Value) -> Value {
@@ -63,7 +89,7 @@ fn coerce_literals(positional: &[Value], named: &Map<String, Value>, root: &Valu
     for (index, item) in positional.iter().enumerate() {
         match names.get(index) {
             Some(name) if named.contains_key(name.as_str()) => {
-                problem = Some(format!("duplicate argument `{name}`"));
+                problem = Some(duplicate(name));
             }
             Some(name) => {
                 value.insert((*name).clone(), item.clone());
@@ -83,9 +109,8 @@ fn coerce_literals(positional: &[Value], named: &Map<String, Value>, root: &Valu
             RawArguments::Object { value: value.into() }
         }
         Some(error) => {
-            let mut all: Vec<String> = positional.iter().map(Value::to_string).collect();
-            all.extend(named.iter().map(|(name, value)| format!("{name}={value}")));
-            RawArguments::Malformed { text: format!("({})", all.join(", ")), error, truncated: false }
+            let named = named.iter().map(|(name, value)| format!("{name}={value}"));
+            malformed(positional.iter().map(Value::to_string).chain(named), error)
         }
     }
 }

@@ -49,6 +49,59 @@ fn a_text_value_is_converted_to_a_type_of_the_schema() {
     }
 }
 
+/// Neither value of a repeated argument is certain.
+#[test]
+fn a_repeated_argument_is_malformed_unless_the_values_are_equal() {
+    let parameters = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    for form in [
+        "<tool_call>\n<function=put>\n<parameter=a>\n{1}\n</parameter>\n<parameter=a>\n{2}\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call>put\n<arg_key>a</arg_key>\n<arg_value>{1}</arg_value>\n<arg_key>a</arg_key>\n<arg_value>{2}</arg_value>\n</tool_call>",
+        "<invoke name=\"put\">\n<parameter name=\"a\">{1}</parameter>\n<parameter name=\"a\">{2}</parameter>\n</invoke>",
+    ] {
+        let call = |first: &str, second: &str| form.replace("{1}", first).replace("{2}", second);
+        assert_eq!(arguments(&parameters, &call("x", "x")), Ok(json!({"a": "x"})), "{form}");
+        let detail = arguments(&parameters, &call("x", "y")).unwrap_err();
+        assert!(detail.contains("duplicate argument `a`"), "{form}: {detail}");
+    }
+    let gemma = "<|tool_call>call:put{a:<|\"|>x<|\"|>,a:<|\"|>y<|\"|>}<tool_call|>";
+    let detail = arguments(&parameters, gemma).unwrap_err();
+    assert!(detail.contains("duplicate argument `a`"), "{detail}");
+}
+
+/// One damaged tag between two arguments does not make them one.
+#[test]
+fn a_value_with_a_damaged_tag_of_its_own_is_malformed() {
+    let parameters =
+        json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let qwen = "<tool_call>\n<function=put>\n<parameter=a>\nx\n</parameter>\n<parameter=b>\ny\n</parameter>\n</function>\n</tool_call>";
+    let glm = "<tool_call>put\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n<arg_key>b</arg_key>\n<arg_value>y</arg_value>\n</tool_call>";
+    let invoke = "<invoke name=\"put\">\n<parameter name=\"a\">x</parameter>\n<parameter name=\"b\">y</parameter>\n</invoke>";
+    for (call, open, close) in [
+        (qwen, "<parameter=b>", "</parameter>"),
+        (glm, "<arg_key>b", "</arg_value>"),
+        (invoke, "<parameter name=\"b\">", "</parameter>"),
+    ] {
+        assert_eq!(arguments(&parameters, call), Ok(json!({"a": "x", "b": "y"})), "{call}");
+        let name = close.trim_matches(['<', '>', '/']);
+        let damaged = [
+            call.replacen(open, &open[1..], 1),
+            call.replacen(close, &close[1..], 1),
+            call.replacen(close, &format!("</{name}"), 1),
+            call.replacen(close, &format!("<{name}>"), 1),
+        ];
+        for call in damaged {
+            assert!(arguments(&parameters, &call).is_err(), "{call}: {:?}", arguments(&parameters, &call));
+        }
+    }
+    // The first closing tag belongs to the value.
+    let nested = invoke.replace(">x<", "><parameter>\n<n></n>\n</parameter><");
+    assert!(arguments(&parameters, &nested).is_err(), "{nested}: {:?}", arguments(&parameters, &nested));
+    // A document about such tags.
+    let text = "see </parameter> and <parameter=b>\n<parameter=k>\nv\n</parameter>\nend";
+    let call = qwen.replace("\nx\n", &format!("\n{text}\n"));
+    assert_eq!(arguments(&parameters, &call), Ok(json!({"a": text, "b": "y"})), "{call}");
+}
+
 #[test]
 fn positional_values_are_assigned_to_properties_in_order() {
     let parameters = json!({
