@@ -106,7 +106,8 @@ impl Suspect {
         match self.reading {
             Reading::Mark { first } => self.push_mark(ch, first),
             Reading::Gap => match ch {
-                _ if ch.is_whitespace() => Suspicion::Open,
+                // A list of calls.
+                _ if ch.is_whitespace() || ch == '[' => Suspicion::Open,
                 '{' => self.go(Reading::Object),
                 '<' if !self.is_certain => {
                     self.text = String::from(ch);
@@ -127,6 +128,12 @@ impl Suspect {
             Reading::Name if is_name(ch) => {
                 self.text.push(ch);
                 if self.text.len() > MAX_MARK { self.unnamed() } else { Suspicion::Open }
+            }
+            // A tag without its `<`.
+            Reading::Name if ch == ' ' && INNER.contains(&self.text.as_str()) => {
+                self.text.insert(0, '<');
+                self.reading = Reading::Mark { first: false };
+                self.push_mark(ch, false)
             }
             Reading::Name => {
                 self.is_certain |= self.text.starts_with(GEMMA);
@@ -176,12 +183,17 @@ impl Suspect {
         let is_bar = |ch: char| looks_like('｜', ch);
         let is_token = is_bracket || inner.contains(is_bar);
         let has_name = inner.contains([' ', '=']);
-        if ch == if is_bracket { ']' } else { '>' } {
+        // A tag inside a call may lack its `>`.
+        let is_cut = !first && has_name && matches!(ch, '\n' | '<');
+        if is_cut || ch == if is_bracket { ']' } else { '>' } {
             return self.end_mark(first, is_token);
         }
         let goes_on = match ch {
             '/' if inner.is_empty() => false,
             _ if is_bracket => ch.is_ascii_uppercase() || ch == '_',
+            // `< | DSML | invoke`
+            ' ' if inner.is_empty() => true,
+            _ if inner == " " => is_bar(ch),
             ' ' | '=' if !has_name => is_token || !first || may_have_name(&words_of(inner)),
             '"' | '\'' | ' ' | '=' => has_name,
             _ => is_bar(ch) || ch == '▁' || is_name(ch),
@@ -205,7 +217,7 @@ impl Suspect {
             return Suspicion::Marker(self.start);
         }
         let is_inner = !first && !is_token && !has(&OTHER);
-        if is_inner && (name.is_some() || (attributes.is_empty() && has(&INNER))) {
+        if is_inner && (name.is_some() || (matches!(attributes, "" | "=") && has(&INNER))) {
             self.is_certain = true;
         } else if is_inner || !(is_marker(&words) || (name.is_some() && may_have_name(&words))) {
             return Suspicion::None;
@@ -279,12 +291,22 @@ mod tests {
     #[test]
     fn text_that_begins_like_a_call_is_recognised() {
         assert_eq!(suspicion("<|tool_calls_begin|>\n<|tool_call_begin|>"), Suspicion::Marker(21));
-        for text in ["<x:tool_call>{\"a", "<|tool_call_start|>\n{ 'a", "<tool_call><parameters>{"] {
+        for text in [
+            "<x:tool_call>{\"a",
+            "<|tool_call_start|>\n{ 'a",
+            "<tool_call><parameters>{",
+            "<function_calls>\n[{\"a",
+            "<tool_call>\n<function=>\n<p",
+        ] {
             assert_eq!(suspicion(text), Suspicion::Call(None), "{text}");
         }
         for text in [
             "<｜｜DSML｜｜invoke name=\"f\">{",
             "<tool_call>\n<functio name=\"f\">",
+            "<tool_call>\n<function=f\n",
+            "<tool_call><function=f<",
+            "<x:tool_call>\ninvoke name=\"f\">",
+            "< | DSML | invoke name=\"f\">{",
             "<tool_call><tool_name>f<",
             "<|tool_calls|>f{",
             "[TOOL_CALL]f(",
@@ -313,6 +335,9 @@ mod tests {
             "<tool_call></tool_call>",
             "<tool_call>\n<tool_response>\n",
             "<tool_call>\n\n",
+            "<tool_call> function is the name\n",
+            "<function_calls>[see below]",
+            "< | a",
             "<tool_call><invoke name=\"$NAME\">",
             "<|im_end|>f",
             "<|call|>f",

@@ -306,14 +306,3 @@ fn the_token_limit_is_renamed_once_in_either_direction() {
         assert_eq!(next_body_fallback(&sent, form, &error, Fallback::On), None, "renamed twice: {params}");
     }
 }
-
-#[test]
-fn fallbacks_are_serialised_as_a_list() {
-    let fallbacks = BodyFallbacks::default().with(BodyFallback::NoTools).with(BodyFallback::NoStreamOptions);
-    let text = serde_json::to_string(&fallbacks).unwrap();
-    assert_eq!(text, r#"["no_stream_options","no_tools"]"#);
-    assert_eq!(serde_json::from_str::<BodyFallbacks>(&text).unwrap(), fallbacks);
-    let old: BodyFallbacks = serde_json::from_str(r#"["token_limit"]"#).unwrap();
-    assert_eq!(old, BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens));
-    assert!(BodyFallback::ALL.into_iter().enumerate().all(|(index, fallback)| fallback as usize == index));
-}

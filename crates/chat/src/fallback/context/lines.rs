@@ -13,7 +13,7 @@ pub(super) const SHOWN: char = '\u{fffc}';
 
 /// Phrases that introduce a call that is only shown, at the end of a line. A phrase that may also introduce a real call
 /// is not included.
-const INTRODUCTIONS: [&str; 21] = [
+const INTRODUCTIONS: [&str; 31] = [
     "for instance",
     "e.g.",
     "such as",
@@ -25,6 +25,16 @@ const INTRODUCTIONS: [&str; 21] = [
     "looked like this",
     "written like this",
     "is written as",
+    "this form",
+    "this format",
+    "this syntax",
+    "following form",
+    "following format",
+    "following syntax",
+    "format is",
+    "syntax is",
+    "format is as follows",
+    "syntax is as follows",
     "sample output",
     "z. b.",
     "z.b.",

@@ -14,9 +14,10 @@ pub(super) static KIMI: Form = Form {
     steps: steps! {
         OPEN           None Prose     [
             "<|tool_calls_section_begin|>" | "<|tool_call_section_begin|>" => CALL_OPEN,
-            "<|tool_call_begin|>" => NAME
+            // Or without the marks before the name.
+            "<|tool_call_begin|>" | "functions." => NAME
         ]
-        CALL_OPEN      Any  Prose     ["<|tool_call_begin|>" => NAME]
+        CALL_OPEN      Any  Prose     ["<|tool_call_begin|>" | "functions." => NAME]
         NAME           Any  Prose     [Word(Name) => ARGUMENTS_OPEN]
         ARGUMENTS_OPEN Any  Prose     ["<|tool_call_argument_begin|>" => ARGUMENTS]
         ARGUMENTS      Any  Malformed [Object(Arguments) => CALL_CLOSE]
@@ -32,7 +33,9 @@ pub(super) static KIMI_K3: Form = Form {
     start: StartPosition::Token,
     closes: &["<|close|>tools<|sep|>"],
     steps: steps! {
-        OPEN      None Prose     ["<|open|>tools<|sep|>" => CALL_OPEN, "<|open|>call tool=\"" => NAME]
+        OPEN      None Prose     [
+            "<|open|>tools<|sep|>" => CALL_OPEN, "<|open|>call tool=\"" | "<|open|>toolscall tool=\"" => NAME
+        ]
         CALL_OPEN Any  Prose     ["<|open|>call tool=\"" => NAME]
         NAME      None Prose     [Word(Name) => NAME_END]
         NAME_END  None Prose     ["\"" => INDEX]
