@@ -186,6 +186,11 @@ impl Assembler {
         Ok(size)
     }
 
+    /// Adds the type of a call that is not read.
+    pub(super) fn add_foreign(&mut self, kind: &str) {
+        self.foreign.add(kind);
+    }
+
     /// Whether no part of a call was received.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.legacy.is_none()

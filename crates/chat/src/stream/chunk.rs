@@ -84,6 +84,8 @@ pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) thinking: Cow<'a, str>,
+    /// The types of the parts that are calls, which are not read.
+    pub(super) calls: Vec<&'a str>,
 }
 
 impl Chunk<'_> {
@@ -167,15 +169,14 @@ fn read_content<'a>(content: &'a Loose<'_>) -> Content<'a> {
 }
 
 /// Adds one part: a string, `{"type": "text", "text": …}` or `{"type": "thinking", "thinking": [parts]}`.
-fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
+fn add_part<'a>(part: &'a Loose<'_>, read: &mut Content<'a>) {
     if let Loose::String(text) = part {
         read.text.to_mut().push_str(text);
         return;
     }
-    let thinks = part
-        .get("type")
-        .and_then(Loose::as_text)
-        .is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
+    let kind = part.get("type").and_then(Loose::as_text);
+    let thinks = kind.is_some_and(|kind| matches!(kind, "thinking" | "reasoning"));
+    read.calls.extend(kind.filter(|kind| matches!(*kind, "tool_use" | "tool_call" | "function_call")));
     let inner =
         ["text", "thinking", "reasoning", "content", "summary"].iter().find_map(|name| part.get(name));
     let Some(inner) = inner else { return };
@@ -325,6 +326,14 @@ impl<'de> Visitor<'de> for FillChoices<'_, 'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_that_are_calls_are_named() {
+        let data = br#"{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"tool_use","name":"f"}]}}]}"#;
+        let chunk = decode_chunk(data).unwrap();
+        let content = chunk.choices[0].delta.as_ref().unwrap().content();
+        assert_eq!((content.text.as_ref(), content.calls), ("a", vec!["tool_use"]));
+    }
 
     fn content_of(json: &str) -> (String, String) {
         let data = format!(r#"{{"choices":[{{"delta":{{"content":{json}}}}}]}}"#);

@@ -143,6 +143,7 @@ impl Completion {
         sink.push_reasoning(&reasoning);
         sink.push_reasoning(&content.thinking);
         self.push_text(&content.text, sink);
+        content.calls.iter().for_each(|kind| self.assembler.add_foreign(kind));
         self.opaque.push_member("reasoning_content", &delta.reasoning_content);
         self.opaque.push_member("reasoning", &delta.reasoning);
         for (name, value) in &delta.opaque {

@@ -121,6 +121,7 @@ impl Run {
         }
         let searches_text = other.is_empty();
         let written = if searches_text { self.written_calls(tools) } else { Vec::new() };
+        let loses_call = !searches_text && self.has_call_beside(reply, tools);
         let is_exit = |name: &str| tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
         for (complete_at_ms, call) in written.iter().filter(|(_, call)| is_exit(&call.name)) {
             self.record_signal(call, *complete_at_ms, tools);
@@ -182,6 +183,11 @@ impl Run {
 
         let rest = self.hold_back.release(|_| reads_text);
         self.emit_text(rest);
+        if loses_call {
+            self.warn(
+                "the reply contains a call written as text beside its tool calls; only the latter are made",
+            );
+        }
         if calls.is_empty() {
             // A reply without normal calls completes the request.
             let finish_reason = finish_reason(reply.finish_reason.as_deref());
@@ -258,6 +264,17 @@ impl Run {
             )
         };
         self.hold_back.calls().map(read).collect()
+    }
+
+    /// Whether the text contains a call that is not one of the calls of the reply. Servers also send the text of a call.
+    fn has_call_beside(&self, reply: &Reply, tools: &ToolSet) -> bool {
+        let is_known = |call: &RawCall| {
+            reply.calls.iter().any(|known| known.name == call.name && known.arguments == call.arguments)
+        };
+        let is_named =
+            |fault: &Fault| reply.calls.iter().any(|known| fault.name.as_ref() == Some(&known.name));
+        self.written_calls(tools).iter().any(|(_, call)| !is_known(call))
+            || !self.hold_back.faults().iter().all(is_named)
     }
 
     fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {

@@ -133,6 +133,23 @@ fn a_missing_reported_call_fails_without_text_and_warns_with_text() {
     }
 }
 
+/// Some servers send the text of a call beside the call; others parse only the first of two.
+#[test]
+fn a_call_written_beside_tool_calls_is_not_made_and_warns_unless_it_repeats_one() {
+    for (written, expected) in [
+        ("<tool_call>{\"name\": \"look\", \"arguments\": {\"n\": 1}}</tool_call>", 0),
+        ("<tool_call>{\"name\": \"look\", \"arguments\": {\"n\": 2}}</tool_call>", 1),
+        ("<tool_call>{\"name\": \"get_weather\", \"arguments\": {</tool_call>", 1),
+        ("<tool_call>{\"name\": \"look\", \"arguments\": {</tool_call>", 0),
+    ] {
+        let reply = reply_with(written).call("look", json!({"n": 1}));
+        let played = play().run(&[reply, reply_with("done")]);
+        assert_eq!(played.executed(), ["look"], "{written}");
+        assert_eq!(warnings(&played).len(), expected, "{written}: {:?}", warnings(&played));
+        assert!(played.outcome.text.contains("<tool_call>"), "{written}");
+    }
+}
+
 #[test]
 fn a_content_filter_is_kept_as_the_finish_reason() {
     let played = play().run(&[finished_by(reply_with("Once"), "content_filter")]);
