@@ -194,6 +194,11 @@ fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
             vec!["t__a"],
             "cannot list the rest of its tools: unknown method",
         ),
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}, {"tools": null}]),
+            vec!["t__a"],
+            "cannot list the rest of its tools: the answer has no list `tools`",
+        ),
     ];
     for (pages, offered, report) in rows {
         let ran = run(&pages, &pong(), "t__a");
@@ -228,6 +233,8 @@ fn what_is_unknown_in_a_result_is_left_out() {
         (json!({"content": [text("a")], "structuredContent": {"n": 1}}), r#"{"n":1}"#, ""),
         (json!({"content": [text("a"), image]}), r#""a\n[image: image/png, 7 bytes, not shown]""#, ""),
         (json!({"content": [{"type": "image", "data": "UE5H"}]}), r#""[image: 3 bytes, not shown]""#, ""),
+        (json!({"content": [{"type": "text", "text": 5}]}), r#""5""#, ""),
+        (json!("a"), r#""a""#, ""),
         (
             json!({"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "a"}}, {"type": "resource", "resource": {"uri": "x:2", "blob": "UE5H"}}]}),
             r#""a\n[resource: x:2, 3 bytes, not shown]""#,
@@ -253,6 +260,7 @@ fn what_is_unknown_in_a_result_is_left_out() {
             "",
         ),
         (json!({"content": null, "isError": true}), "failed: the tool failed without a message", ""),
+        (json!({"isError": true, "structuredContent": {"trace": "a"}}), r#"failed: {"trace":"a"}"#, ""),
     ];
     let tool = json!({"name": "x", "inputSchema": {}});
     for (result, value, report) in rows {

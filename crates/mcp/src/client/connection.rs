@@ -236,7 +236,11 @@ async fn list_pages(peer: &Peer<RoleClient>) -> Result<Listing, String> {
             Err(error) => return Err(format!("cannot list its tools: {}", cause_of(&error))),
         };
         let Some(listed) = answer.get("tools").and_then(Value::as_array) else {
-            return Err(String::from("cannot list its tools: the answer has no list `tools`"));
+            let problem = "the answer has no list `tools`";
+            if cursors.is_empty() {
+                return Err(format!("cannot list its tools: {problem}"));
+            }
+            break Some(format!("cannot list the rest of its tools: {problem}"));
         };
         // The same definition twice is one tool.
         tools.extend(listed.iter().filter(|tool| known.insert(tool.to_string())).cloned());

@@ -21,13 +21,19 @@ impl CallResult {
     /// # Errors
     /// If the call failed. Returns the text for the model.
     pub(super) fn read(result: &Value) -> Result<Self, String> {
-        let (text, unknown) = text_of(result.get("content").unwrap_or(&Value::Null));
+        // Without the object around it.
+        let content = if result.is_object() { result.get("content") } else { Some(result) };
+        let (text, unknown) = text_of(content.unwrap_or(&Value::Null));
+        let structured = result.get("structuredContent").filter(|value| !value.is_null());
         if result.get("isError") == Some(&Value::Bool(true)) {
-            let is_empty = text.is_empty();
-            return Err(if is_empty { String::from("the tool failed without a message") } else { text });
+            return Err(match structured {
+                _ if !text.is_empty() => text,
+                Some(value) => value.to_string(),
+                None => String::from("the tool failed without a message"),
+            });
         }
-        Ok(match result.get("structuredContent") {
-            None | Some(Value::Null) => Self { value: Value::String(text), is_structured: false, unknown },
+        Ok(match structured {
+            None => Self { value: Value::String(text), is_structured: false, unknown },
             Some(value) => Self { value: value.clone(), is_structured: true, unknown },
         })
     }
@@ -62,7 +68,11 @@ fn line_of(block: &Value) -> Option<String> {
     }
     let text = |name: &str| block.get(name).and_then(Value::as_str);
     match text("type") {
-        Some("text") | None => text("text").map(str::to_owned),
+        Some("text") | None => match block.get("text")? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        },
         Some(kind @ ("image" | "audio")) => Some(describe(kind, None, text("mimeType"), text("data")?)),
         Some("resource_link") => {
             let parts = [text("name"), text("uri"), text("mimeType"), text("description")];
