@@ -52,7 +52,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! { state layout markup repairs mcp }
+kinds! { state layout markup repairs mcp calls servers }
 
 /// Runs the cases.
 fn check(cases: Vec<Value>) {
