@@ -123,48 +123,57 @@ refer to it."
 ARGUMENTS are names and values in turn.  A value of nil is an omitted
 argument.  The output of `deftool compile --target gptel' calls this
 function."
-  (deftool-gptel--call (deftool-gptel--project-of tool) tool (deftool-gptel--pairs arguments) callback))
+  (deftool-gptel--call nil tool (deftool-gptel--pairs arguments) callback))
 
 (defun deftool-gptel-needs-approval (tool &rest arguments)
   "Return whether a call of TOOL needs the user's approval.
 ARGUMENTS are those of `deftool-gptel-call'."
-  (deftool-gptel--needs-approval (deftool-gptel--project-of tool) tool (deftool-gptel--pairs arguments)))
+  (deftool-gptel--needs-approval nil tool (deftool-gptel--pairs arguments)))
 
 (defun deftool-gptel--pairs (arguments)
   "Return the names and values in ARGUMENTS as an alist."
   (cl-loop for (name value) on arguments by #'cddr collect (cons name value)))
 
 (defun deftool-gptel--project-of (tool)
-  "Return the connected project that has TOOL, or the current project."
-  (let ((connection (cl-find-if (lambda (connection) (deftool-rpc-tool connection tool))
-                                deftool-rpc--connections)))
+  "Return the project in which TOOL runs.
+This is `deftool-project', a connected project that has TOOL, or the
+project that contains the current buffer."
+  (let ((connection (unless deftool-project
+                      (cl-find-if (lambda (connection) (deftool-rpc-tool connection tool))
+                                  deftool-rpc--connections))))
     (if connection (deftool-rpc-project connection) (deftool-rpc-find-project))))
 
 (defun deftool-gptel--call (project tool arguments callback)
-  "Call TOOL of PROJECT with ARGUMENTS, an alist, and pass the text to CALLBACK."
-  ;; gptel waits for the callback, so an error has to reach it.
-  (condition-case problem
-      (let ((connection (deftool-rpc-connect project)))
-        (deftool-rpc-send
-         connection "call"
-         ;; gptel has asked the user.
-         `(:tool ,tool :arguments ,(deftool-gptel--object connection tool arguments) :approved t)
-         (lambda (result problem)
-           (funcall callback (if problem
+  "Call TOOL of PROJECT with ARGUMENTS, an alist, and pass the text to CALLBACK.
+If PROJECT is nil, find it."
+  ;; gptel waits for the callback, so every error has to reach it, once.
+  (let ((finish (lambda (text)
+                  (when callback
+                    (with-demoted-errors "deftool: %S"
+                      (funcall (prog1 callback (setq callback nil)) text))))))
+    (condition-case problem
+        (let ((connection (deftool-rpc-connect (or project (deftool-gptel--project-of tool)))))
+          (deftool-rpc-send
+           connection "call"
+           ;; gptel has asked the user.
+           `(:tool ,tool :arguments ,(deftool-gptel--object connection tool arguments) :approved t)
+           (lambda (result problem)
+             (funcall finish (if problem
                                  (concat "Error: " (plist-get problem :message))
                                (plist-get result :text))))))
-    (error (funcall callback (concat "Error: " (error-message-string problem))))))
+      (error (funcall finish (concat "Error: " (error-message-string problem))))
+      (quit (funcall finish "Error: the user canceled the call")))))
 
 (defun deftool-gptel--needs-approval (project tool arguments)
   "Return whether a call of TOOL of PROJECT with ARGUMENTS needs approval.
-If the project cannot be asked, the user is."
+If PROJECT is nil, find it.  If it cannot be asked, the user is."
   (condition-case nil
-      (let ((connection (deftool-rpc-connect project)))
+      (let ((connection (deftool-rpc-connect (or project (deftool-gptel--project-of tool)))))
         (eq t (plist-get (deftool-rpc-request
                           connection "needs_approval"
                           :tool tool :arguments (deftool-gptel--object connection tool arguments))
                          :needs_approval)))
-    (error t)))
+    ((error quit) t)))
 
 (defun deftool-gptel--object (connection tool arguments)
   "Return ARGUMENTS, an alist, as JSON object for TOOL of CONNECTION.

@@ -19,8 +19,9 @@
 (require 'deftool)
 
 (defcustom deftool-project nil
-  "The project of commands in buffers that are not part of a project."
-  :type '(choice (const :tag "None" nil) directory)
+  "The project of all commands.
+If it is nil, they use the project that contains the current buffer."
+  :type '(choice (const :tag "That of the buffer" nil) directory)
   :group 'deftool)
 
 (defcustom deftool-rpc-arguments nil
@@ -48,10 +49,10 @@ non-nil.")
   "The connections of all projects.")
 
 (defun deftool-rpc-find-project ()
-  "Return the folder of the current project, or of `deftool-project'."
+  "Return the folder of `deftool-project', or of the current project."
   (expand-file-name
-   (or (locate-dominating-file default-directory "specs")
-       deftool-project
+   (or deftool-project
+       (locate-dominating-file default-directory "specs")
        (user-error "No project found in %s; set `deftool-project'" default-directory))))
 
 (defun deftool-rpc-connect (folder)
@@ -65,7 +66,10 @@ non-nil.")
 
 (defun deftool-rpc--start (project)
   "Start a server for PROJECT, load its tools and return the connection."
+  (unless (file-directory-p project)
+    (user-error "`%s' is not a directory" project))
   (let* ((default-directory project)
+         (program (deftool-find-program))
          (connection (deftool-rpc--make :project project))
          (errors (make-pipe-process
                   :name "deftool-rpc-errors" :noquery t :sentinel #'ignore
@@ -75,13 +79,17 @@ non-nil.")
     (setf (deftool-rpc-process connection)
           (make-process
            :name "deftool-rpc" :noquery t :connection-type 'pipe :coding 'utf-8-unix
-           :command `(,(deftool-find-program) "rpc" ,@deftool-rpc-arguments)
+           :command `(,program "rpc" ,@deftool-rpc-arguments)
            :stderr errors
            :filter (lambda (_ text) (deftool-rpc--receive connection text))
            :sentinel (lambda (process _)
                        (unless (process-live-p process)
                          (deftool-rpc--end connection errors)))))
-    (deftool-rpc-load connection (deftool-rpc-request connection "list"))
+    (condition-case problem
+        (deftool-rpc-load connection (deftool-rpc-request connection "list"))
+      ((error quit)
+       (delete-process (deftool-rpc-process connection))
+       (signal (car problem) (cdr problem))))
     (push connection deftool-rpc--connections)
     connection))
 
@@ -100,9 +108,9 @@ non-nil.")
   (while (accept-process-output errors 0.1))
   (let* ((text (string-remove-prefix "error: " (string-trim (deftool-rpc-errors connection))))
          (text (if (equal text "") "`deftool rpc' has ended" text)))
-    (maphash (lambda (_ callback) (funcall callback nil (list :message text)))
-             (deftool-rpc-pending connection))
-    (clrhash (deftool-rpc-pending connection))))
+    (dolist (id (hash-table-keys (deftool-rpc-pending connection)))
+      (with-demoted-errors "deftool: %S"
+        (deftool-rpc--finish connection id nil (list :message text))))))
 
 (defun deftool-rpc-disconnect ()
   "End the servers of all projects."
@@ -120,7 +128,19 @@ non-nil.")
       (setf (deftool-rpc-chunks connection) (last lines))
       (dolist (line (butlast lines))
         (with-demoted-errors "deftool: %S"
-          (deftool-rpc--handle connection (deftool-rpc-parse line)))))))
+          (deftool-rpc--handle connection (deftool-rpc--read line)))))))
+
+(defun deftool-rpc--read (line)
+  "Return the message in LINE.
+A response that Emacs cannot read, such as a text with a null character
+before Emacs 30, is an error for the request."
+  (condition-case problem
+      (deftool-rpc-parse line)
+    (error
+     (if (string-match "\\`{\"jsonrpc\":\"2.0\",\"id\":\\([0-9]+\\),\"result\":" line)
+         `(:id ,(string-to-number (match-string 1 line))
+           :error (:message ,(concat "Emacs cannot read the result: " (error-message-string problem))))
+       (signal (car problem) (cdr problem))))))
 
 (defun deftool-rpc-parse (text)
   "Parse TEXT as JSON."
@@ -142,9 +162,13 @@ non-nil.")
           (when id
             (deftool-rpc--write connection
               `(:id ,id :error (:code -32601 :message "Emacs does not support this method")))))
-      (when-let ((callback (gethash id (deftool-rpc-pending connection))))
-        (remhash id (deftool-rpc-pending connection))
-        (funcall callback (plist-get message :result) (plist-get message :error))))))
+      (deftool-rpc--finish connection id (plist-get message :result) (plist-get message :error)))))
+
+(defun deftool-rpc--finish (connection id result problem)
+  "Pass RESULT and PROBLEM to the callback of the request ID of CONNECTION, once."
+  (when-let ((callback (gethash id (deftool-rpc-pending connection))))
+    (remhash id (deftool-rpc-pending connection))
+    (funcall callback result problem)))
 
 (defun deftool-rpc--write (connection message)
   "Send MESSAGE to the server of CONNECTION."
@@ -165,8 +189,11 @@ whose `:message' is for the user.  Return the ID of the request."
     (condition-case problem
         (deftool-rpc--write connection `(:id ,id :method ,method :params ,params))
       (error
-       (remhash id (deftool-rpc-pending connection))
-       (funcall callback nil (list :message (error-message-string problem)))))
+       (deftool-rpc--finish connection id nil (list :message (error-message-string problem))))
+      (quit
+       ;; The server may have received a part of the message.
+       (delete-process (deftool-rpc-process connection))
+       (signal 'quit nil)))
     id))
 
 (defun deftool-rpc-request (connection method &rest params)
@@ -174,8 +201,10 @@ whose `:message' is for the user.  Return the ID of the request."
   (let (response)
     (deftool-rpc-send connection method params
                       (lambda (result problem) (setq response (list result problem))))
-    (while (not response)
-      (accept-process-output (deftool-rpc-process connection) 0.1))
+    ;; gptel calls tools in process sentinels, where Emacs ignores `C-g'.
+    (let ((inhibit-quit nil))
+      (while (not response)
+        (accept-process-output (deftool-rpc-process connection) 0.1)))
     (when (cadr response)
       (error "%s" (plist-get (cadr response) :message)))
     (car response)))

@@ -8,6 +8,7 @@
                                        :stream t :models '(stub))
       gptel-model 'stub
       gptel-log-level nil
+      text-quoting-style 'grave
       make-backup-files nil)
 
 (defvar result-file (expand-file-name (getenv "RESULT")))
@@ -31,19 +32,24 @@
         (gptel-tool-description tool)
         (pcase (gptel-tool-confirm tool) ((pred functionp) "sometimes") ('nil "never") (_ "always"))))
 
-(defvar is-done nil)
-(gptel-request "Use the tools."
-  :stream t
-  :callback (lambda (response _)
-              (pcase response
-                ((pred stringp) (seen "text: %s" response))
-                (`(tool-call . ,calls)
-                 (dolist (call calls)
-                   (seen "asked: %s %S" (gptel-tool-name (car call)) (cadr call)))
-                 (gptel--accept-tool-calls calls nil))
-                ('t (setq is-done t))
-                ('nil (seen "failed") (setq is-done t)))))
-(wait-for (lambda () is-done))
+(defun ask (prompt)
+  "Send PROMPT and wait for the end of the request."
+  (let (is-answered is-done)
+    (gptel-request prompt
+      :stream t
+      :callback (lambda (response _)
+                  (pcase response
+                    ((pred stringp) (seen "text: %s" response) (setq is-answered t))
+                    (`(tool-call . ,calls)
+                     (dolist (call calls)
+                       (seen "asked: %s %S" (gptel-tool-name (car call)) (cadr call)))
+                     (gptel--accept-tool-calls calls nil))
+                    ;; Each turn ends with t.
+                    ('t (setq is-done is-answered))
+                    ('nil (seen "failed") (setq is-done t)))))
+    (wait-for (lambda () is-done))))
+
+(ask "Use the tools.")
 
 ;; The output of `deftool compile' replaces the tools.
 (load (expand-file-name "tools.el") nil t)
@@ -53,7 +59,11 @@
   (funcall (gptel-tool-function compiled) (lambda (text) (setq result text)) "abcdef")
   (wait-for (lambda () result))
   (seen "compiled: %s %s %s" result
-        (funcall (gptel-tool-confirm guarded) "/etc") (funcall (gptel-tool-confirm guarded) "etc")))
+        (funcall (gptel-tool-confirm guarded) "/etc") (funcall (gptel-tool-confirm guarded) "etc"))
+  ;; Both calls fail before they start.
+  (let ((gptel-tools (list compiled guarded))
+        (deftool-project "/missing"))
+    (ask "Use the compiled tools.")))
 
 ;; A save changes one tool and removes another.
 (let ((changed (cl-find "count" gptel-tools :key #'gptel-tool-name :test #'equal)))

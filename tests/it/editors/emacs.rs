@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use deftool_test_support::server::{Answer, Server};
+use deftool_test_support::server::{Answer, Server, Texts};
 
 use super::{are_installed, folder, path_with_deftool, project};
 use crate::commands::rpc;
@@ -23,8 +24,27 @@ tool: deftool/wait Wait. never
 asked: guarded (:path \"/etc\")
 text: Done.
 compiled: 6 t nil
+asked: guarded (:path \"a\")
+text: Sorry.
 enabled: careful count guarded nested wait
 known: careful guarded mended nested wait
+";
+
+const SEEN_OF_ERRORS: &str = "success: 4
+failure: Error: scripts/broken.lua:1: no luck
+null character: Error: Emacs cannot read the result
+no JSON value: Error: Wrong type argument: listp, \"b\"
+end of the server: Error: `deftool rpc' has ended
+not trusted: Error: `wait` was not run: it requires :run [\"sh\"], which is not trusted; review the spec, then run `deftool trust grant`
+no program: Error: Cannot find the program `missing-program'; see `deftool-program'
+approval without program: t
+no project: Error: No project found in /; set `deftool-project'
+approval without project: t
+canceled: Error: the user canceled the call
+approval that is canceled: t
+end of all servers: reached
+missing project: Error: `/missing/' is not a directory
+other project: other
 ";
 
 const SEEN_IN_EMACS: &str = "mode: deftool-mode
@@ -195,6 +215,51 @@ fn emacs_in_a_terminal_calls_tools_and_talks_to_a_worker() {
     assert!(messages[4]["content"].as_str().unwrap().contains("not now"), "{}", messages[4]);
 }
 
+/// Returns a project without errors.
+fn valid_project() -> Project {
+    let project = rpc::project();
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    let valid: Vec<&str> = specs.lines().filter(|line| !line.contains("misspelt")).collect();
+    project.write("specs/tools.eld", valid.join("\n"));
+    project
+}
+
+/// Compiles the tools of `project` for gptel, runs `script` in Emacs, and returns its result.
+fn seen_with_compiled(project: &Project, script: &str, address: &str) -> String {
+    let ended = project.command(&["compile", "--target", "gptel", "-o", "tools.el"]).output().unwrap();
+    assert!(project.path("tools.el").exists(), "{ended:?}");
+    let mut command = Command::new("emacs");
+    command.args(["--batch", "-Q", "-L"]).arg(folder().join("../../editors/emacs"));
+    command.arg("-l").arg(folder().join(script)).current_dir(project.path(""));
+    command.env("HOME", project.path("home")).env("XDG_STATE_HOME", STATE).env("PATH", path_with_deftool());
+    command.env("ADDRESS", address).env("RESULT", project.path("result"));
+    let ended = command.output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"))
+}
+
+/// Every error of an exported tool reaches the callback, because gptel waits for it.
+#[test]
+fn errors_of_exported_tools_reach_the_callback_of_gptel() {
+    if !are_installed() {
+        return;
+    }
+    let project = valid_project();
+    project.write(
+        "specs/zero.eld",
+        "(deftool :name \"zero\" :description \"Return a null character.\" :args ())",
+    );
+    project.write("scripts/zero.lua", "return function() return \"\\0\" end\n");
+    project.write(
+        "other/specs/a.eld",
+        "(deftool :name \"count\" :description \"Count.\" :args ((:name \"text\" :type string :description \"The text.\")))",
+    );
+    project.write("other/scripts/count.lua", "return function(text) return \"other\" end\n");
+    project.write("silent", "#!/bin/sh\nexec sleep 1000\n");
+    fs::set_permissions(project.path("silent"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(seen_with_compiled(&project, "emacs-gptel-errors.el", ""), SEEN_OF_ERRORS);
+}
+
 /// gptel offers the tools to a model and calls them, asks for approvals, and follows reloads.
 #[test]
 fn gptel_uses_the_tools_of_a_project() {
@@ -216,11 +281,14 @@ fn gptel_uses_the_tools_of_a_project() {
         ("broken", "{}"),
         ("nested", "{\"values\": [null, {\"open\": {}, \"is_set\": false}], \"maybe\": null}"),
     ];
-    let server = Server::script([Answer::calls(&calls), Answer::text("Done.")]);
-    let project = rpc::project();
-    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
-    let valid: Vec<&str> = specs.lines().filter(|line| !line.contains("misspelt")).collect();
-    project.write("specs/tools.eld", valid.join("\n"));
+    let compiled_calls = [("count", "{\"text\": \"abcd\"}"), ("guarded", "{\"path\": \"a\"}")];
+    let server = Server::script([
+        Answer::calls(&calls),
+        Answer::text("Done."),
+        Answer::calls(&compiled_calls),
+        Answer::text("Sorry."),
+    ]);
+    let project = valid_project();
     project.write(
         "specs/nested.eld",
         "(deftool :name \"nested\" :description \"Return the arguments.\" :args (
@@ -234,20 +302,8 @@ fn gptel_uses_the_tools_of_a_project() {
         "return function(values, maybe, missing)\n return { values = values, maybe = maybe, missing = missing }\nend\n",
     );
     project.write("scripts/mended.lua", "return function() return 1 end\n");
-    let ended = project.command(&["compile", "--target", "gptel", "-o", "tools.el"]).output().unwrap();
-    assert!(project.path("tools.el").exists(), "{ended:?}");
-    let mut command = Command::new("emacs");
-    command.args(["--batch", "-Q", "-L"]).arg(folder().join("../../editors/emacs"));
-    command.arg("-l").arg(folder().join("emacs-gptel.el")).current_dir(project.path(""));
-    command.env("HOME", project.path("home")).env("XDG_STATE_HOME", STATE).env("PATH", path_with_deftool());
-    command.env("ADDRESS", server.address().to_string()).env("RESULT", project.path("result"));
-    let ended = command.output().unwrap();
-    let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
-    assert_eq!(seen, SEEN_IN_GPTEL, "{ended:?}");
+    assert_eq!(seen_with_compiled(&project, "emacs-gptel.el", &server.address().to_string()), SEEN_IN_GPTEL);
     let posts = server.posts();
-    let messages = posts[1].body["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    let results: Vec<&str> = results.map(|message| message["content"].as_str().unwrap()).collect();
     // gptel returns them in reverse order.
     let expected = [
         "{\"maybe\":null,\"values\":[null,{\"is_set\":false,\"open\":{}}]}",
@@ -256,5 +312,7 @@ fn gptel_uses_the_tools_of_a_project() {
         "changed a",
         "4",
     ];
-    assert_eq!(results, expected, "{messages:?}");
+    assert_eq!(posts[1].texts("tool"), expected);
+    let missing = "Error: `/missing/' is not a directory";
+    assert_eq!(posts[3].texts("tool"), [missing, missing]);
 }

@@ -71,7 +71,8 @@ fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
     if let Some(category) = &tool.category {
         entry("category", string(category));
     }
-    if tool.is_async || calls_script {
+    // gptel catches errors of synchronous functions only.
+    if (tool.is_async && has_function) || calls_script {
         entry("async", symbol("t", span));
     }
     match &tool.confirm {
@@ -155,7 +156,7 @@ fn placeholder(tool: &Tool) -> Datum {
     let span = tool.span;
     let message = format!("{} has no function in Emacs Lisp yet", tool.name.value);
     let error = list(vec![symbol("error", span), string(&Spanned::new(message, span))], span);
-    let (parameters, _) = parameters(tool, tool.is_async.then_some("callback"));
+    let (parameters, _) = parameters(tool, None);
     list(vec![symbol("lambda", span), parameters, error], span)
 }
 

@@ -193,7 +193,7 @@ fn compiled_tools_round_trip() {
         // Target-specific keys are not exported to Emacs.
         let plain = Tool { overrides: Vec::new(), ..tool.clone() };
         assert_eq!(emit(Target::OpenAi, &from_lisp), emit(Target::OpenAi, [&plain]), "{lisp}");
-        assert_eq!(from_lisp[0].is_async, tool.is_async || tool.kind == ToolKind::Normal, "{lisp}");
+        assert_eq!(from_lisp[0].is_async, tool.kind == ToolKind::Normal, "{lisp}");
         assert!(from_lisp[0].function.is_some(), "{lisp}");
     }
 }
@@ -210,7 +210,7 @@ fn emacs_lisp_takes_its_parameters_in_order() {
         r#"(deftool :name "a" :description "d" :async t :script "scripts/x.lua" :allow (:read ["notes"])
  :confirm (:when (:x "^/"))
  :args ((:name "t" :type string) (:name "two words" :type string :optional t) (:name "x" :type string) (:name "y" :type string :optional t)))
-(defexit :name "done" :description "Done.")"#,
+(defexit :name "done" :description "Done." :async t)"#,
     );
     let output = project.command(&["compile", "t.eld", "--target", "gptel"]).output().unwrap();
     let lisp = String::from_utf8(output.stdout).unwrap();
