@@ -25,9 +25,9 @@ def tools():
     if BEHAVIOUR == "lies":
         wrong = {"type": "object", "properties": {"x": {"type": "no-type"}}}
         return [
-            {**TOOL, "outputSchema": NUMBER},
-            {**TOOL, "name": "broken", "inputSchema": wrong},
             TOOL,
+            {**TOOL, "name": "broken", "inputSchema": wrong},
+            {**TOOL, "outputSchema": NUMBER},
             {**TOOL, "name": "dots.and spaces"},
             {**TOOL, "name": "x" * 100},
         ]

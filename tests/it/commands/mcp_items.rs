@@ -11,6 +11,11 @@ use crate::support::project::{Ended, Project, command_in};
 
 /// A project with the server `t` that answers with `pages` and `result`.
 fn project(pages: &Value, result: &Value, replies: &str) -> Project {
+    project_with(&json!({"initialize": {}, "list": pages, "call": result}), replies)
+}
+
+/// A project with the server `t` that answers with `results`.
+fn project_with(results: &Value, replies: &str) -> Project {
     let project = Project::empty();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/played.py");
     project.write(
@@ -20,7 +25,7 @@ fn project(pages: &Value, result: &Value, replies: &str) -> Project {
             server.display()
         ),
     );
-    project.write("server.json", json!({"list": pages, "call": result}).to_string());
+    project.write("server.json", results.to_string());
     project.write("stub.eld", format!("(defscenario :name \"s\" {replies} (reply \"done\"))"));
     project
 }
@@ -28,13 +33,19 @@ fn project(pages: &Value, result: &Value, replies: &str) -> Project {
 /// The outcome of a run.
 struct Ran {
     shown: String,
+    /// The lines about the server.
+    reports: Vec<String>,
     /// The parameters of the offered tools, by name.
     offered: serde_json::Map<String, Value>,
 }
 
 /// Runs the worker, whose model calls `tool` with `{}`.
 fn run(pages: &Value, result: &Value, tool: &str) -> Ran {
-    let project = project(pages, result, &format!("(reply (call \"{tool}\"))"));
+    run_with(&json!({"initialize": {}, "list": pages, "call": result}), tool)
+}
+
+fn run_with(results: &Value, tool: &str) -> Ran {
+    let project = project_with(results, &format!("(reply (call \"{tool}\"))"));
     let run = ["run", "x", "--trust", "--record", "run.jsonl"];
     let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool")];
     let mut command = command_in(&project.path(""), &[&stub[..], &run].concat());
@@ -44,7 +55,8 @@ fn run(pages: &Value, result: &Value, tool: &str) -> Ran {
     for line in recorded.lines().filter_map(|line| serde_json::from_str(line).ok()) {
         add_definitions(&line, &mut offered);
     }
-    Ran { shown: ended.stderr, offered }
+    let reports = ended.stderr.lines().filter(|line| line.starts_with("MCP server `t`"));
+    Ran { reports: reports.map(str::to_owned).collect(), shown: ended.stderr, offered }
 }
 
 /// Collects the definitions of tools in a line of a recording.
@@ -151,11 +163,46 @@ fn one_bad_tool_is_left_out_or_used_without_its_bad_part() {
         assert!(ran.shown.contains("tool   t__ping {} → \"pong\""), "{tool}: {}", ran.shown);
         assert_eq!(ran.offered.get("t__x"), offered.as_ref(), "{tool}: {}", ran.shown);
         assert_eq!(ran.offered.len(), 1 + usize::from(offered.is_some()), "{tool}");
-        let reports: Vec<&str> =
-            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{tool}: {reports:?}");
         assert!(reports.iter().all(|line| line.contains(report)), "{tool}: {reports:?}");
     }
+}
+
+/// Every command uses the last of several tools with the same name, and reports the name.
+#[test]
+fn the_last_of_several_tools_with_the_same_name_is_used() {
+    let of = |argument: &str| {
+        let schema = json!({"type": "object", "properties": {argument: {"type": "string"}}});
+        json!({"name": "x", "description": "X.", "inputSchema": schema})
+    };
+    let pages = json!([{"tools": [of("a"), ping()], "nextCursor": "1"}, {"tools": [of("b")]}]);
+    let ran = run(&pages, &pong(), "t__x");
+    assert_eq!(ran.offered["t__x"]["properties"], json!({"b": {"type": "string"}}), "{}", ran.shown);
+    assert_eq!(ran.reports, ["MCP server `t`: offers several tools `t__x`; only the last is used"]);
+    let three = json!([{"tools": [of("a"), ping(), of("b"), of("c")]}]);
+    let ran = run(&three, &pong(), "t__x");
+    assert_eq!(ran.offered["t__x"]["properties"], json!({"c": {"type": "string"}}), "{}", ran.shown);
+    assert_eq!((ran.offered.len(), ran.reports.len()), (2, 1), "{}", ran.shown);
+    let project = project(&pages, &pong(), "");
+    let state = project.path("state").display().to_string();
+    let deftool = |arguments: &[&str]| {
+        let mut command = command_in(&project.path(""), arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let checked = deftool(&["check", "--online", "--format", "concise"]);
+    let warning = "warning[DT315]: MCP server `t` offers several tools `t__x`; only the last is used";
+    assert_eq!(checked.stdout.matches(warning).count(), 1, "{checked:?}");
+    let imported = deftool(&["import", "--mcp", "t"]);
+    let last = ":args ((:name \"b\" :type string :optional t))";
+    assert!(imported.stdout.contains(last) && !imported.stdout.contains("\"a\""), "{imported:?}");
+    let warning = "warning[DT612]: duplicate tool `x`; only the last definition is imported";
+    assert_eq!(imported.stderr.matches(warning).count(), 1, "{imported:?}");
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/played.py");
+    let made = deftool(&["init", "--from", "mcp", &format!("python3 {}", server.display()), "made"]);
+    assert!(made.stderr.contains(warning), "{made:?}");
+    assert!(std::fs::read_to_string(project.path("made/specs/x.eld")).unwrap().contains(last), "{made:?}");
 }
 
 /// Lists of tools: the names that are offered, and what is reported.
@@ -204,8 +251,7 @@ fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
         let ran = run(&pages, &pong(), "t__a");
         assert!(ran.shown.contains("tool   t__a {} → \"pong\""), "{pages}: {}", ran.shown);
         assert_eq!(ran.offered.keys().collect::<Vec<_>>(), offered, "{pages}");
-        let reports: Vec<&str> =
-            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{pages}: {reports:?}");
         assert!(reports.iter().all(|line| line.contains(report)), "{pages}: {reports:?}");
     }
@@ -266,8 +312,7 @@ fn what_is_unknown_in_a_result_is_left_out() {
     for (result, value, report) in rows {
         let ran = run(&json!([{"tools": [tool]}]), &result, "t__x");
         assert!(ran.shown.contains(&format!("tool   t__x {{}} → {value}")), "{result}: {}", ran.shown);
-        let reports: Vec<&str> =
-            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{result}: {reports:?}");
         assert!(reports.iter().all(|line| line.contains(report)), "{result}: {reports:?}");
     }

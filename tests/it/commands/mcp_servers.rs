@@ -172,7 +172,7 @@ const HOSTILE: [(&str, &[&str], usize); 10] = [
         "lies",
         &[
             "MCP server `h`: offers `broken`, which is left out: the schema of `h__broken` does not compile",
-            "MCP server `h`: offers two tools `h__act`; only the first is used",
+            "MCP server `h`: offers several tools `h__act`; only the last is used",
             "is longer than 64 characters; shorten the server's `:name`",
             "tool   h__act {} → failed: the result violates its schema: \"three\" is not of type \"integer\"",
         ],
@@ -319,7 +319,7 @@ fn offers_can_be_checked_and_imported() {
     let lines = [
         "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers no tool `gone`, which `:tools` lists",
         "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers `broken`, which is left out: the schema of",
-        "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers two tools `h__act`; only the first is used",
+        "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers several tools `h__act`; only the last is used",
         "specs/b.eld:1:39: warning[DT315]: MCP server `h` offers no tool `h__gone`",
     ];
     for line in lines {
@@ -327,7 +327,7 @@ fn offers_can_be_checked_and_imported() {
     }
     let imported = deftool(&["import", "--mcp", "h"]);
     // The last of the two tools with this name.
-    let act = "(deftool\n :name \"act\"\n :description \"Act.\")\n";
+    let act = " :description \"Act.\"\n :returns (:type object :properties (:n (:type integer)) :required [\"n\"]))\n";
     assert!(imported.stdout.contains(act), "{imported:?}");
     let unknown = deftool(&["import", "--mcp", "g"]);
     assert!(unknown.stderr.contains("unknown MCP server `g`; the project has h"), "{unknown:?}");

@@ -55,18 +55,25 @@ pub(super) fn tools_of(server: &RemoteServer, listed: &[Value]) -> (Vec<RemoteTo
     }
     let is_wanted =
         |name: &str| server.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|known| known == name));
-    let mut seen = HashSet::new();
-    let mut tools = Vec::new();
+    let mut tools: Vec<RemoteTool> = Vec::new();
     for (name, tool) in named.iter().filter_map(|(name, tool)| Some(((*name)?, *tool))) {
         if !is_wanted(name) {
             continue;
         }
         match convert(server, name, tool, &mut problems) {
             Ok(tool) if server.only.as_ref().is_some_and(|only| !only.contains(&tool.entry.name)) => {}
-            Ok(tool) if seen.insert(tool.entry.name.clone()) => tools.push(tool),
-            Ok(tool) => {
-                problems.push(format!("offers two tools `{}`; only the first is used", tool.entry.name));
-            }
+            // The official SDKs check results with the last definition, and `import` keeps it.
+            Ok(tool) => match tools.iter_mut().find(|known| known.entry.name == tool.entry.name) {
+                None => tools.push(tool),
+                Some(known) => {
+                    let name = &tool.entry.name;
+                    let problem = format!("offers several tools `{name}`; only the last is used");
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                    *known = tool;
+                }
+            },
             Err(problem) => problems.push(format!("offers `{name}`, which is left out: {problem}")),
         }
     }
