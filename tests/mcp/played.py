@@ -1,5 +1,6 @@
-"""A server on stdin and stdout that answers with the results in the file `server.json`: `list` holds the results of
-`tools/list`, one after the other, of which the last repeats; `call` holds the result of every call."""
+"""A server on stdin and stdout that answers with the results in the file `server.json`: `initialize` holds members of the
+handshake, `list` the results of `tools/list`, one after the other, of which the last repeats, and `call` the result of
+every call."""
 
 import json
 import sys
@@ -12,7 +13,8 @@ def result_of(message):
     if message["method"] == "initialize":
         version = message["params"]["protocolVersion"]
         server = {"name": "played", "version": "1"}
-        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+        answer = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+        return {**answer, **RESULTS["initialize"]}
     if message["method"] == "tools/list":
         pages = RESULTS["list"]
         return pages.pop(0) if len(pages) > 1 else pages[0]

@@ -169,6 +169,34 @@ fn one_bad_tool_is_left_out_or_used_without_its_bad_part() {
     }
 }
 
+/// Members of the answer to `initialize`, and what is reported once. The tools can be used.
+#[test]
+fn a_handshake_that_breaks_the_protocol_is_used() {
+    let rows = [
+        (json!({"instructions": null, "added": 1}), ""),
+        (json!({"serverInfo": {"name": "t"}}), "missing field `version`"),
+        (json!({"serverInfo": {"name": "t", "version": null}}), "invalid type: null, expected a string"),
+        (json!({"serverInfo": {"name": "t", "version": 1}}), "invalid type: integer `1`, expected a string"),
+        (json!({"serverInfo": null}), "invalid type: null, expected struct Implementation"),
+        (json!({"capabilities": null}), "invalid type: null, expected struct ServerCapabilities"),
+        (json!({"capabilities": {"tools": true}}), "invalid type: boolean `true`, expected"),
+        (json!({"instructions": ["a"]}), "invalid type: sequence, expected a string"),
+    ];
+    for (members, report) in rows {
+        let ran = run_with(
+            &json!({"initialize": members, "list": [{"tools": [ping()]}], "call": pong()}),
+            "t__ping",
+        );
+        assert!(ran.shown.contains("tool   t__ping {} → \"pong\""), "{members}: {}", ran.shown);
+        let reports = &ran.reports;
+        assert_eq!(reports.len(), usize::from(!report.is_empty()), "{members}: {reports:?}");
+        let line = format!(
+            "MCP server `t`: breaks the protocol in its answer to `initialize`, which is used without the bad part: {report}"
+        );
+        assert!(reports.iter().all(|shown| shown.contains(&line)), "{members}: {reports:?}");
+    }
+}
+
 /// Every command uses the last of several tools with the same name, and reports the name.
 #[test]
 fn the_last_of_several_tools_with_the_same_name_is_used() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use super::handshake::LenientHandshake;
 use super::request::request;
 use crate::server::MAX_MESSAGE;
 
@@ -112,6 +113,8 @@ pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
     /// Notified when the tools have changed.
     pub(super) changed: Arc<Notify>,
+    /// What is wrong in the handshake, as a clause.
+    pub(super) problem: Option<String>,
     /// The end of the program, if there is one.
     pub(super) program: Option<BoxFuture<'static, String>>,
 }
@@ -140,7 +143,9 @@ impl Connection {
     pub(super) async fn open(server: &RemoteServer) -> Result<Self, String> {
         let opened = tokio::time::timeout(START_LIMIT, Self::open_now(&server.transport)).await;
         let opened = opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")));
-        opened.map_err(|error| server.redacted(error))
+        let mut connection = opened.map_err(|error| server.redacted(error))?;
+        connection.problem = connection.problem.map(|problem| server.redacted(problem));
+        Ok(connection)
     }
 
     async fn open_now(transport: &ServerTransport) -> Result<Self, String> {
@@ -150,12 +155,14 @@ impl Connection {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: None,
         };
+        let problem = Arc::new(OnceLock::new());
         let mut ended = None;
         let service = match transport {
             ServerTransport::Program(launch) => {
                 let program = launch().await.map_err(|error| format!("cannot be started: {error}"))?;
                 let streams = AsyncRwTransport::new_client(program.output, program.input);
                 let streams = streams.with_max_line_length(MAX_MESSAGE);
+                let streams = LenientHandshake::new(streams, Arc::clone(&problem));
                 ended = Some(program.ended);
                 tokio::select! {
                     service = serve_client_with_lifecycle(handler, streams, lifecycle).boxed() => match service {
@@ -178,11 +185,13 @@ impl Connection {
                     config = config.auth_header(token.as_str());
                 }
                 let transport = StreamableHttpClientTransport::with_client(http, config);
+                let transport = LenientHandshake::new(transport, Arc::clone(&problem));
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle).boxed().await;
                 service.map_err(|error| format!("cannot connect to {url}: {}", describe(&error)))?
             }
         };
-        Ok(Self { peer: service.peer().clone(), service, changed, program: ended })
+        let problem = problem.get().cloned();
+        Ok(Self { peer: service.peer().clone(), service, changed, problem, program: ended })
     }
 
     /// Returns the tools that the server offers, as it lists them.

@@ -2,6 +2,7 @@
 
 mod connection;
 mod convert;
+mod handshake;
 mod request;
 mod result;
 mod server;
@@ -54,12 +55,13 @@ pub struct Offer {
 /// # Errors
 /// If the server does not offer its tools in time. The error is a clause that omits the name of the server.
 pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
-    let connection = Connection::open(server).await?;
+    let mut connection = Connection::open(server).await?;
+    let handshake_problem = connection.problem.take();
     let listed = Connection::list(server, &connection.peer).await;
     connection.close().await;
     let mut listing = listed?;
-    let (tools, mut problems) = tools_of(server, &listing.tools);
-    problems.extend(listing.problem);
+    let (tools, problems) = tools_of(server, &listing.tools);
+    let problems = handshake_problem.into_iter().chain(problems).chain(listing.problem).collect();
     let schemas = listing.tools.iter_mut().flat_map(|tool| {
         let members = tool.as_object_mut().into_iter().flatten();
         members.filter(|(name, _)| matches!(name.as_str(), "inputSchema" | "outputSchema"))
