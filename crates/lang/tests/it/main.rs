@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fold;
+mod forms;
 mod reference;
 mod repair;
 mod strict;

@@ -3,10 +3,12 @@
 //! Source: the macro of the same name in skissue/llm-tool-collection (2025). It builds `(:name "…" :description DOC
 //! SPECS… :args (…) :function …)`. Dashes in the names of the tool and of the arguments become underscores, `:name` in
 //! SPECS takes precedence, the description of an argument comes before its other keys, and arguments after `&optional`
-//! are optional. Nothing before the body is evaluated. Other versions of the macro take the description of an argument as
-//! a key, which is also read.
+//! are optional. Nothing before the body is evaluated. Variants of the macro take the description of an argument as a key,
+//! which is also read. The layouts of the versions before 2025-03-24 are reported: they had keys after the name, or the
+//! description among the SPECS.
 
 use super::lowerer::Lowerer;
+use crate::diagnostic::Diagnostic;
 use crate::spec::rules::collection_shape;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
@@ -19,6 +21,12 @@ impl Lowerer {
         let mut data = data.into_iter();
         let mut next = || data.next().unwrap_or(Datum { span: head, kind: DatumKind::List(Vec::new()) });
         let (name, specs, args, doc) = (next(), next(), next(), next());
+        if let Some(finding) = self.check_old_layout(&specs, &doc) {
+            // All other findings are consequences.
+            self.findings.truncate(self.form_start);
+            self.findings.push(finding);
+            return None;
+        }
         let DatumKind::Symbol(symbol) = &name.kind else {
             return self.report_shape(&name, "the name of the tool, a symbol");
         };
@@ -31,10 +39,7 @@ impl Lowerer {
         let DatumKind::String(_) = doc.kind else {
             return self.report_shape(&doc, "a description after the arguments");
         };
-        let has_name = specs_items
-            .iter()
-            .step_by(2)
-            .any(|item| matches!(&item.kind, DatumKind::Keyword(key) if key == ":name"));
+        let has_name = specs_items.iter().step_by(2).any(|item| is_keyword(item, ":name"));
         let mut plist = Vec::new();
         if !has_name {
             plist.extend([keyword(":name", name.span), string(&underscored(symbol), name.span)]);
@@ -47,6 +52,21 @@ impl Lowerer {
         plist.push(keyword(":function", head));
         plist.push(Datum { span: head, kind: DatumKind::Invalid });
         Some(plist)
+    }
+
+    /// Reports a layout of earlier versions of the macro.
+    fn check_old_layout(&self, specs: &Datum, doc: &Datum) -> Option<Diagnostic> {
+        let is_description = |item: &&Datum| is_keyword(item, ":description");
+        match &specs.kind {
+            DatumKind::Keyword(_) => {
+                Some(collection_shape::old_layout(self.at(specs.span), "keys after the name"))
+            }
+            DatumKind::List(items) if !matches!(doc.kind, DatumKind::String(_)) => {
+                let key = items.iter().step_by(2).find(is_description)?;
+                Some(collection_shape::old_layout(self.at(key.span), "the description among the specs"))
+            }
+            _ => None,
+        }
     }
 
     fn expand_arguments(&mut self, items: Vec<Datum>) -> Option<Vec<Datum>> {
@@ -102,6 +122,7 @@ impl Lowerer {
 
 /// Removes `:tags`, which only the collection uses.
 fn without_tags(items: Vec<Datum>) -> Vec<Datum> {
+    let is_tags = |item| is_keyword(item, ":tags");
     let at = items.iter().step_by(2).position(is_tags).map(|index| index * 2);
     let mut items = items;
     if let Some(at) = at {
@@ -110,8 +131,8 @@ fn without_tags(items: Vec<Datum>) -> Vec<Datum> {
     items
 }
 
-fn is_tags(item: &Datum) -> bool {
-    matches!(&item.kind, DatumKind::Keyword(key) if key == ":tags")
+fn is_keyword(item: &Datum, name: &str) -> bool {
+    matches!(&item.kind, DatumKind::Keyword(key) if key == name)
 }
 
 fn underscored(name: &str) -> String {

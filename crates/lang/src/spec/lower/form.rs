@@ -2,7 +2,8 @@
 //!
 //! In a spec file, the head of a list identifies a spec form. In Emacs Lisp the same names occur in calls,
 //! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
-//! only if keys follow its head.
+//! only if keys follow its head, or if Emacs evaluates it as a call of a function that makes tools. A spec form always
+//! results in a definition or a finding.
 
 use crate::spec::reference::Plist;
 use crate::spec::{FileKind, Origin, ToolKind};
@@ -95,14 +96,57 @@ pub(super) struct SpecForm {
     pub(super) list: NodeId,
     /// Number of elements of the list before the keys and values.
     pub(super) skipped: usize,
-    /// The name of the tool, if it stands before the keys.
-    pub(super) name: Option<NodeId>,
     pub(super) evaluation: Evaluation,
     pub(super) origin: Origin,
 }
 
-/// Returns the spec form that `node` is, if it is one.
-pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> Option<SpecForm> {
+/// Macros that take a list of parameters or variables, and the position of this list.
+const BINDERS: [(&str, usize); 9] = [
+    ("lambda", 1),
+    ("dolist", 1),
+    ("dotimes", 1),
+    ("defun", 2),
+    ("defmacro", 2),
+    ("defsubst", 2),
+    ("cl-defun", 2),
+    ("cl-defmacro", 2),
+    ("cl-defmethod", 2),
+];
+
+/// Keywords of `use-package` and `leaf` that lists of names follow: `:commands (gptel-make-tool)`.
+const DECLARING: [&str; 6] = [":commands", ":functions", ":autoload", ":defines", ":defun", ":defvar"];
+
+/// Returns for each element of `node` whether Emacs evaluates it if it is a call. Quoted data, the heads of lists,
+/// parameters and declared names are not evaluated.
+pub(super) fn evaluated_elements<'t>(
+    tree: &'t Tree,
+    text: &'t str,
+    node: NodeId,
+) -> impl Iterator<Item = (NodeId, bool)> + 't {
+    let head = tree.children(node).next().map_or("", |head| tree.text(head, text));
+    let (is_code, first) = match tree.kind(node) {
+        Kind::List => (head != "quote", 1),
+        kind => (kind == Kind::Unquote, 0),
+    };
+    let parameters = BINDERS.iter().find(|(binder, _)| *binder == head).map(|(_, at)| *at);
+    let mut keyword = "";
+    tree.children(node).enumerate().map(move |(index, child)| {
+        if tree.kind(child) == Kind::Keyword {
+            keyword = tree.text(child, text);
+        }
+        let is_declared = parameters == Some(index) || DECLARING.contains(&keyword);
+        (child, is_code && index >= first && !is_declared)
+    })
+}
+
+/// Returns the spec form that `node` is, if it is one. `is_evaluated`: whether Emacs evaluates the node.
+pub(super) fn form_of(
+    tree: &Tree,
+    text: &str,
+    node: NodeId,
+    kind: FileKind,
+    is_evaluated: bool,
+) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let head = children.next().filter(|_| tree.kind(node) == Kind::List)?;
     let second = children.next().map(|child| tree.kind(child));
@@ -113,29 +157,32 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
             let Some((_, form)) = FORMS.iter().find(|(form, _)| *form == name) else {
                 return if in_code { called_indirectly(tree, text, node) } else { None };
             };
-            let is_meant = match form {
+            // `llm-tool` is also the name of a type, and `(deftool x …)` may be the macro of another package.
+            let is_ambiguous = form != &Form::Collection && (name == "llm-tool" || !is_function(name));
+            let is_call = match second {
+                Some(_) if is_ambiguous => false,
+                Some(Kind::Unquote | Kind::Splice) => true,
+                _ => is_evaluated,
+            };
+            let has_keys = match form {
                 Form::Collection => {
-                    let specs = children.next();
-                    // In its first versions, keys followed the name.
-                    let name = tree.children(node).nth(1).filter(|name| tree.kind(*name) == Kind::String);
-                    if name.is_some() && specs.is_some_and(|key| tree.kind(key) == Kind::Keyword) {
-                        let (form, evaluation) = (Form::Tool(ToolKind::Normal), Evaluation::Evaluated);
-                        let origin = Origin::Registered;
-                        return Some(SpecForm { form, list: node, skipped: 2, name, evaluation, origin });
-                    }
-                    let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
-                    matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
+                    // In the first versions of the macro, keys followed the name.
+                    let is_specs = |specs| {
+                        matches!(tree.kind(specs), Kind::List | Kind::Keyword)
+                            || tree.text(specs, text) == "nil"
+                    };
+                    matches!(second, Some(Kind::Symbol | Kind::String))
+                        && children.next().is_some_and(is_specs)
                 }
                 // `(gptel-make-tool "name" …)` is a mistake, not a declaration.
                 Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
                 Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
             };
             let evaluation = if is_function(name) { Evaluation::Evaluated } else { Evaluation::Data };
-            (is_meant || !in_code).then_some(SpecForm {
+            (has_keys || is_call || !in_code).then_some(SpecForm {
                 form: *form,
                 list: node,
                 skipped: 1,
-                name: None,
                 evaluation,
                 origin: origin_of(name),
             })
@@ -144,7 +191,7 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
         Kind::Keyword if !in_code => {
             let form = Form::Tool(ToolKind::Normal);
             let (evaluation, origin) = (Evaluation::Data, Origin::Spec);
-            Some(SpecForm { form, list: node, skipped: 0, name: None, evaluation, origin })
+            Some(SpecForm { form, list: node, skipped: 0, evaluation, origin })
         }
         _ => None,
     }
@@ -159,8 +206,7 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
     let (first, is_only) = (children.next()?, children.next().is_none());
     let form = Form::Tool(ToolKind::Normal);
     if caller == "funcall" {
-        let found =
-            SpecForm { form, list: node, skipped: 2, name: None, evaluation: Evaluation::Evaluated, origin };
+        let found = SpecForm { form, list: node, skipped: 2, evaluation: Evaluation::Evaluated, origin };
         return (tree.kind(first) == Kind::Keyword).then_some(found);
     }
     let starts = |list: NodeId, word: Option<&str>| {
@@ -171,14 +217,7 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
     };
     let quoted = |list: NodeId| {
         let is_plist = tree.kind(list) == Kind::List && starts(list, None);
-        is_plist.then_some(SpecForm {
-            form,
-            list,
-            skipped: 0,
-            name: None,
-            evaluation: Evaluation::Quoted,
-            origin,
-        })
+        is_plist.then_some(SpecForm { form, list, skipped: 0, evaluation: Evaluation::Quoted, origin })
     };
     match tree.kind(first) {
         Kind::Quote if is_only => quoted(tree.children(first).next()?),
@@ -186,7 +225,7 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
         Kind::List if is_only && starts(first, Some("list")) => {
             let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
             let evaluation = Evaluation::Evaluated;
-            has_keys.then_some(SpecForm { form, list: first, skipped: 1, name: None, evaluation, origin })
+            has_keys.then_some(SpecForm { form, list: first, skipped: 1, evaluation, origin })
         }
         _ => None,
     }

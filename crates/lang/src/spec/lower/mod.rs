@@ -23,7 +23,9 @@ use std::collections::HashSet;
 
 use self::emacs::{Unquoted, Variables};
 pub(super) use self::form::layout_of;
-use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, unread_tool};
+use self::form::{
+    Evaluation, FORMS, Form, SpecForm, evaluated_elements, form_of, passed_function, unread_tool,
+};
 pub use self::form::{is_spec_form, plist_of_form};
 use self::lowerer::Lowerer;
 pub use self::worker::is_reserved_param;
@@ -36,6 +38,15 @@ use crate::text::{SourceId, Span};
 
 /// Macros whose bodies are tests (ERT, Buttercup). A tool that is registered there exists only during the test.
 const TESTS: [&str; 3] = ["ert-deftest", "describe", "it"];
+
+/// The place of a node in Emacs Lisp.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    is_quoted: bool,
+    in_test: bool,
+    /// Whether Emacs evaluates the node if the list around it is evaluated.
+    is_evaluated: bool,
+}
 
 fn is_test(tree: &Tree, text: &str, node: NodeId) -> bool {
     tree.children(node).next().is_some_and(|head| TESTS.contains(&tree.text(head, text)))
@@ -60,13 +71,14 @@ pub fn lower_selected(
     folder.is_emacs = kind == FileKind::EmacsLisp;
     let mut variables = Variables::default();
     let mut noted_code = false;
-    // Each node, and whether it is quoted and in a test.
-    let mut pending: Vec<(NodeId, bool, bool)> = tree.roots().map(|root| (root, false, false)).collect();
+    let at_top_level = Place { is_evaluated: true, ..Place::default() };
+    let mut pending: Vec<(NodeId, Place)> = tree.roots().map(|root| (root, at_top_level)).collect();
     pending.reverse();
     let mut after_loose = false;
-    while let Some((node, is_quoted, in_test)) = pending.pop() {
+    while let Some((node, place)) = pending.pop() {
+        let Place { is_quoted, in_test, .. } = place;
         after_loose &= !names_form(tree, node);
-        let found = form_of(tree, text, node, kind);
+        let found = form_of(tree, text, node, kind, place.is_evaluated && !is_quoted);
         if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
             if !std::mem::replace(&mut noted_code, true) {
                 let head = tree.children(found.list).next().unwrap_or(found.list);
@@ -86,15 +98,11 @@ pub fn lower_selected(
         if let Some(found) = found {
             let items = || tree.children(found.list).skip(found.skipped);
             folder.in_code = found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp;
-            let mut data = if found.form == Form::Collection {
+            let data = if found.form == Form::Collection {
                 items().take(4).map(|item| folder.fold_macro_data(item)).collect()
             } else {
                 fold_entries(&mut folder, tree, items(), &found)
             };
-            if let Some(name) = found.name {
-                let key = Datum { span: tree.span(name), kind: DatumKind::Keyword(String::from(":name")) };
-                data.splice(0..0, [key, folder.fold(name)]);
-            }
             folder.in_code = false;
             folder.report_commas();
             lowerer.form_start = lowerer.findings.len();
@@ -143,7 +151,10 @@ pub fn lower_selected(
                 let in_test = in_test || is_test(tree, text, node);
                 // Children in reverse order, so that the first is processed first.
                 let start = pending.len();
-                pending.extend(tree.children(node).map(|child| (child, is_quoted, in_test)));
+                pending.extend(
+                    evaluated_elements(tree, text, node)
+                        .map(|(child, is_evaluated)| (child, Place { is_quoted, in_test, is_evaluated })),
+                );
                 if let Some(added) = pending.get_mut(start..) {
                     added.reverse();
                 }
@@ -162,11 +173,9 @@ pub fn lower_selected(
 
 /// Returns the name of a form if it is written as a string without escapes.
 fn literal_name<'t>(tree: &Tree, text: &'t str, form: &SpecForm) -> Option<&'t str> {
-    let name = form.name.or_else(|| {
-        let mut items = tree.children(form.list).skip(form.skipped);
-        items.find(|item| tree.text(*item, text) == ":name")?;
-        items.next()
-    })?;
+    let mut items = tree.children(form.list).skip(form.skipped);
+    items.find(|item| tree.text(*item, text) == ":name")?;
+    let name = items.next()?;
     let name = tree.text(name, text).strip_prefix('"')?.strip_suffix('"')?;
     (!name.contains('\\')).then_some(name)
 }

@@ -27,6 +27,8 @@ impl Lowerer {
             return None;
         }
         let entries = self.read_plist(items, &TOOL_KEYS);
+        // Values without any key are reported.
+        let is_stray = entries.is_empty() && self.has_error();
         let mut tool = empty_tool(self.source, span, kind, self.origin);
         // A key with an invalid value or a misspelt key is not missing.
         let written = WrittenKeys::of(&entries);
@@ -47,7 +49,7 @@ impl Lowerer {
             }
         }
         tool.accepts = accepts.into_iter().map(|example| sample_call(example, &tool.arguments)).collect();
-        if !written.name && !has_misspelt_name {
+        if !written.name && !has_misspelt_name && !is_stray {
             let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
             self.findings.push(rules::missing_name::finding(head, "a tool"));
         }
