@@ -101,7 +101,7 @@ pub(super) fn command_dirs(project: Option<&Path>) -> Result<CommandDirs, CliErr
 pub(super) fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
     let inputs = resolve_inputs(paths, folder)?;
     if !paths.is_empty() && inputs.iter().all(Input::is_empty) {
-        let message = "no spec files found; spec files have the extension .eld, .el, .lisp or .sexp";
+        let message = "no spec files found; spec files have the extension .eld, .el, .lisp or .sexp; Org files are read if they are named";
         return Err(CliError::Usage(String::from(message)));
     }
     Ok(inputs)

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Fix, Severity, apply_fixes};
+use deftool_lang::spec::FileKind;
 use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceId, count};
 use deftool_project::{Input, Load, LoadOptions, load_with, replace_text};
@@ -164,7 +165,7 @@ impl FixRun<'_> {
                     }
                     continue;
                 }
-                if adds_errors(*source, &file.text, &fixed.text) {
+                if adds_errors(*source, FileKind::of_name(&file.name), &file.text, &fixed.text) {
                     skip("the last fixes would add syntax errors and were not applied");
                     continue;
                 }
@@ -194,9 +195,9 @@ impl FixRun<'_> {
 }
 
 /// Returns whether `after` has more syntax errors than `before`.
-fn adds_errors(source: SourceId, before: &str, after: &str) -> bool {
+fn adds_errors(source: SourceId, kind: FileKind, before: &str, after: &str) -> bool {
     let errors = |text: &str| {
-        let (_, findings) = parse(source, text);
+        let (_, findings) = parse(source, &kind.code_of(text));
         findings.iter().filter(|finding| finding.severity == Severity::Error).count()
     };
     errors(after) > errors(before)
@@ -230,7 +231,7 @@ mod tests {
             ("(a)", "(b)", false),
             ("(a)", "(a", true),
         ] {
-            assert_eq!(adds_errors(source, before, after), expected, "{before} {after}");
+            assert_eq!(adds_errors(source, FileKind::Specs, before, after), expected, "{before} {after}");
         }
     }
 }

@@ -100,7 +100,14 @@ fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String
         return None;
     }
     let before = &sources.get(source)?.text;
-    match format(source, before, FileKind::of_name(name)) {
+    let kind = FileKind::of_name(name);
+    if kind == FileKind::Org {
+        eprint_line(&format!(
+            "note: {} is not formatted: deftool does not change the layout of Org files",
+            clean(name)
+        ));
+    }
+    match format(source, before, kind) {
         Ok(after) => Some((before.to_string(), after)),
         Err(FormatError::Syntax(findings)) => {
             eprint_findings(&findings, &sources);

@@ -86,10 +86,14 @@ impl Imported {
             let (file, damage) = text.into_source(sources.id_ahead(0), current);
             let source = sources.add(file);
             findings.extend(damage);
-            match sources.get(source).filter(|_| is_text) {
-                Some(file) if from == Some(ForeignFormat::Gptel) => importer.add_lisp(source, &file.text),
-                Some(file) => importer.add(source, &file.text, file_name.as_deref()),
-                None => {}
+            let Some(file) = sources.get(source).filter(|_| is_text) else { continue };
+            let is_org = FileKind::of_name(&file.name) == FileKind::Org;
+            match from {
+                Some(ForeignFormat::Gptel) | None if is_org => {
+                    importer.add_lisp(source, &file.text, FileKind::Org);
+                }
+                Some(ForeignFormat::Gptel) => importer.add_lisp(source, &file.text, FileKind::EmacsLisp),
+                Some(ForeignFormat::Json(_)) | None => importer.add(source, &file.text, file_name.as_deref()),
             }
         }
         let Import { mut tools, findings: import_findings } = importer.finish();

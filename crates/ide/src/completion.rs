@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
-use deftool_lang::spec::{FileKind, ToolKind};
+use deftool_lang::spec::ToolKind;
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 use deftool_project::rules;
@@ -101,7 +101,7 @@ impl Completer<'_> {
     }
 
     fn forms(&self) -> Vec<Completion> {
-        if self.outline.kind == FileKind::EmacsLisp {
+        if self.outline.kind.is_code() {
             return Vec::new();
         }
         let (tree, at) = (&self.outline.tree, self.offset as u32);

@@ -68,7 +68,7 @@ impl Outline {
     }
 
     pub(crate) fn of_text(text: Arc<str>, kind: FileKind) -> Self {
-        let (tree, _) = parse(Sources::new().id_ahead(0), &text);
+        let (tree, _) = parse(Sources::new().id_ahead(0), &kind.code_of(&text));
         let mut outline = Self { text, tree, kind, forms: Vec::new(), parts: Vec::new() };
         let mut pending: Vec<NodeId> = outline.tree.roots().collect();
         pending.reverse();
@@ -76,7 +76,7 @@ impl Outline {
             if let Some((plist, skipped)) = outline.form_at(node) {
                 outline.forms.push(Form { node, plist });
                 outline.walk(node, plist, skipped);
-            } else if kind == FileKind::EmacsLisp {
+            } else if kind.is_code() {
                 let start = pending.len();
                 pending.extend(outline.tree.children(node));
                 if let Some(added) = pending.get_mut(start..) {

@@ -222,7 +222,7 @@ impl Language {
     /// Returns the language of a file, by its extension.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
-            "eld" | "el" | "lisp" | "sexp" => Some(Self::Spec),
+            "eld" | "el" | "lisp" | "sexp" | "org" => Some(Self::Spec),
             "lua" | "luau" => Some(Self::Script),
             _ => None,
         }

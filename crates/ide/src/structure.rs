@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use deftool_lang::spec::FileKind;
 use deftool_lang::syntax::{Kind, parse};
 use deftool_lang::text::{Sources, Span};
 
@@ -41,7 +42,8 @@ pub fn selections(project: &Project, path: &Path, offset: usize) -> Vec<Span> {
     let Some(text) = project.text(path).filter(|_| Language::of(path) == Some(Language::Spec)) else {
         return Vec::new();
     };
-    let (tree, _) = parse(Sources::new().id_ahead(0), &text);
+    let code = FileKind::of_name(&path.to_string_lossy()).code_of(&text);
+    let (tree, _) = parse(Sources::new().id_ahead(0), &code);
     let mut found = vec![Span::new(0, text.len())];
     let mut children = tree.roots();
     while let Some(node) = children.find(|node| tree.span(*node).range().contains(&offset)) {

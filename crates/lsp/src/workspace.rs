@@ -8,6 +8,7 @@ use std::sync::Arc;
 use deftool_ide::{Language, Project};
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::schema::Target;
+use deftool_lang::spec::FileKind;
 use deftool_project::{LoadOptions, find_root};
 
 /// A project with the findings that the client has.
@@ -78,12 +79,16 @@ impl Workspace {
     }
 
     /// Returns the project of a file, and opens it if necessary. Files outside of the folders `specs` and `scripts` of a
-    /// project are projects of their own if they may contain specs.
+    /// project are projects of their own if they may contain specs, and so are Org files.
     pub(crate) fn project_of(&mut self, path: &Path) -> Option<&mut OpenProject> {
         let language = Language::of(path)?;
         let root = path.parent().and_then(|folder| find_root(folder).ok());
+        // A project does not include Org files.
+        let is_org = FileKind::of_name(&path.to_string_lossy()) == FileKind::Org;
         let index = match root {
-            Some(root) if language == Language::Script || path.starts_with(root.join("specs")) => {
+            Some(root)
+                if language == Language::Script || (!is_org && path.starts_with(root.join("specs"))) =>
+            {
                 self.open_root(&root)
             }
             _ if language == Language::Script => return None,

@@ -23,6 +23,7 @@ mod mcp;
 mod mcp_http;
 mod mcp_items;
 mod mcp_servers;
+mod org;
 mod otel;
 #[cfg(unix)]
 mod private_files;

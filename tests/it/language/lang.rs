@@ -1,9 +1,9 @@
 //! `tests/lang/*.md` and `docs/language.md`: the documentation of the spec language, which is also its test suite.
 //!
-//! A page is prose with code blocks. An `eld` or `el` block is a source file. The blocks after it, up to the next source,
+//! A page is prose with code blocks. An `eld`, `el` or `org` block is a source file. The blocks after it, up to the next source,
 //! are expectations for it: `json TARGET` is the output for a target, `json parameters` the `openai` parameters of the first
 //! tool, `findings` the output of `check --format concise` without the file name. Without a `findings` block there must be no
-//! findings. A `console` block is a command with its output, stdout before stderr; the source is in `spec.eld` (or `.el`).
+//! findings. A `console` block is a command with its output, stdout before stderr; the source is in `spec.eld` (or `.el`, `.org`).
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn the_expectations_on_every_language_page_hold() {
         let page = fs::read_to_string(&path).unwrap();
         let page_name = path.file_name().unwrap().to_string_lossy().into_owned();
         let blocks = blocks(&page);
-        let is_source = |block: &Block| matches!(block.info.as_str(), "eld" | "el");
+        let is_source = |block: &Block| matches!(block.info.as_str(), "eld" | "el" | "org");
         for (index, source) in blocks.iter().enumerate().filter(|(_, block)| is_source(block)) {
             let load = load_text(&format!("spec.{}", source.info), &source.text);
             let mut expected_findings = String::new();
@@ -155,7 +155,8 @@ fn a_safe_fix_removes_its_finding() {
     let (mut tried, mut wrong) = (0, Vec::new());
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let page = fs::read_to_string(entry.path()).unwrap();
-        for source in blocks(&page).iter().filter(|block| matches!(block.info.as_str(), "eld" | "el")) {
+        for source in blocks(&page).iter().filter(|block| matches!(block.info.as_str(), "eld" | "el" | "org"))
+        {
             let name = format!("spec.{}", source.info);
             let load = load_text(&name, &source.text);
             let rule_names = |load: &Load| {

@@ -1,4 +1,4 @@
-//! The definitions in one file, the forms other than tools and workers, and the kinds of files.
+//! The definitions in one file, and the forms other than tools and workers.
 
 use std::time::Duration;
 
@@ -36,26 +36,6 @@ impl Definitions {
         self.workers.retain(|worker| keep(worker.span));
         self.mcp_servers.retain(|server| keep(server.span));
         self.lints.retain(|lint| keep(lint.span));
-    }
-}
-
-/// The kind of a file with specs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// Specs only: any other form is an error.
-    Specs,
-    /// Emacs Lisp with specs at any depth: other forms are searched for specs and otherwise ignored.
-    EmacsLisp,
-}
-
-impl FileKind {
-    /// Returns the kind for a file name, by its extension.
-    pub fn of_name(name: &str) -> Self {
-        if std::path::Path::new(name).extension().is_some_and(|extension| extension == "el") {
-            Self::EmacsLisp
-        } else {
-            Self::Specs
-        }
     }
 }
 

@@ -5,11 +5,14 @@ use super::lower::layout_of;
 use crate::syntax::print::{self, FormatError, Scope};
 use crate::text::{SourceId, Sources};
 
-/// Formats `text`, the complete text of `source`: all of a spec file, only the tool forms in Emacs Lisp.
+/// Formats `text`, the complete text of `source`: all of a spec file, only the tool forms in Emacs Lisp, nothing in Org.
 ///
 /// # Errors
 /// Returns an error if the text has syntax errors or the result would have a different tree.
 pub fn format(source: SourceId, text: &str, kind: FileKind) -> Result<String, FormatError> {
+    if kind == FileKind::Org {
+        return Ok(text.to_owned());
+    }
     print::format(source, text, Scope { whole_file: kind == FileKind::Specs, layout: layout_of })
 }
 

@@ -20,6 +20,7 @@ mod write;
 
 pub use datum::{Datum, DatumKind};
 pub use fold::Folder;
+pub(crate) use fold::ORG_REMOVES;
 pub use number::Number;
 pub use read::parse;
 pub use tree::{Children, Kind, NodeId, SyntaxError, Tree};

@@ -72,7 +72,7 @@ fn report_duplicate_tools(load: &mut Load) {
 }
 
 fn is_emacs_lisp(load: &Load, tool: &Tool) -> bool {
-    load.sources.get(tool.source).is_some_and(|file| FileKind::of_name(&file.name) == FileKind::EmacsLisp)
+    load.sources.get(tool.source).is_some_and(|file| FileKind::of_name(&file.name).is_code())
 }
 
 /// Whether Emacs can contain two tools with the same name: it registers tools under their category and name, and a tool

@@ -234,8 +234,8 @@ impl SpecFile {
         if is_text {
             load_text(&mut file, id, damage.as_ref(), selection);
         }
-        // An Emacs Lisp file without tools may have any encoding.
-        let is_spec = FileKind::of_name(&file.source.name) == FileKind::Specs || !file.tools.is_empty();
+        // Code without tools may have any encoding.
+        let is_spec = !FileKind::of_name(&file.source.name).is_code() || !file.tools.is_empty();
         file.findings.extend(damage.filter(|_| is_spec));
         file
     }
@@ -246,10 +246,11 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
-    let (tree, syntax_findings) = parse(id, &file.text);
-    let (mut definitions, mut findings) =
-        lower_selected(id, &file.text, &tree, FileKind::of_name(&file.name), selection);
-    let mut directives = read_directives(id, &file.text, &tree);
+    let kind = FileKind::of_name(&file.name);
+    let code = kind.code_of(&file.text);
+    let (tree, syntax_findings) = parse(id, &code);
+    let (mut definitions, mut findings) = lower_selected(id, &code, &tree, kind, selection);
+    let mut directives = read_directives(id, &code, &tree);
     directives.keep_whole(id, definitions.spans());
     load.levels.allows.append(&mut directives.allows);
     load.findings.append(&mut directives.findings);
@@ -288,6 +289,9 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
             load.findings.extend(findings);
         }
         load.tools.push(LoadedTool::new(Arc::new(tool), Arc::clone(&name)));
+    }
+    for finding in &mut load.findings {
+        finding.fix.take_if(|fix| !kind.contains_fix(&file.text, &code, fix));
     }
 }
 

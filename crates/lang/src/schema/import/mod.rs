@@ -77,7 +77,7 @@ impl Importer {
     pub fn add(&mut self, source: SourceId, text: &str, file_name: Option<&str>) {
         // No JSON text begins like this.
         if self.from.is_none() && text.trim_start().starts_with(['(', ';']) {
-            return self.add_lisp(source, text);
+            return self.add_lisp(source, text, FileKind::EmacsLisp);
         }
         let (values, mut read) = read::read_json(source, text);
         let mut sink = FindingSink { source, findings: Vec::new() };
@@ -100,11 +100,12 @@ impl Importer {
         self.findings.extend(sink.findings);
     }
 
-    /// Imports the tool forms of Emacs Lisp: `gptel-make-tool`, `llm-make-tool` and the like. Their functions are not
-    /// translated.
-    pub fn add_lisp(&mut self, source: SourceId, text: &str) {
+    /// Imports the tool forms of Emacs Lisp or Org: `gptel-make-tool`, `llm-make-tool` and the like. Their functions are
+    /// not translated.
+    pub fn add_lisp(&mut self, source: SourceId, text: &str, kind: FileKind) {
+        let text = &*kind.code_of(text);
         let (tree, mut findings) = parse(source, text);
-        let (definitions, lowered) = lower(source, text, &tree, FileKind::EmacsLisp);
+        let (definitions, lowered) = lower(source, text, &tree, kind);
         findings.extend(lowered);
         let at = |span| Location { source, span };
         let (mut forms, mut left_out) = (Vec::new(), Vec::new());

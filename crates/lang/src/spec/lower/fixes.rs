@@ -19,7 +19,7 @@ pub(super) fn complete_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tre
             }
         }
     }
-    if kind == FileKind::EmacsLisp {
+    if kind.is_code() {
         quote_symbols(findings, text, tree);
     }
 }

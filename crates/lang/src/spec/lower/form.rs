@@ -151,7 +151,7 @@ pub(super) fn form_of(
     let head = children.next().filter(|_| tree.kind(node) == Kind::List)?;
     let second = children.next().map(|child| tree.kind(child));
     let name = tree.text(head, text);
-    let in_code = kind == FileKind::EmacsLisp;
+    let in_code = kind.is_code();
     match tree.kind(head) {
         Kind::Symbol => {
             let Some((_, form)) = FORMS.iter().find(|(form, _)| *form == name) else {

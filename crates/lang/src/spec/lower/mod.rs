@@ -68,7 +68,8 @@ pub fn lower_selected(
     let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
-    folder.is_emacs = kind == FileKind::EmacsLisp;
+    folder.is_emacs = kind.is_code();
+    folder.is_org = kind == FileKind::Org;
     let mut variables = Variables::default();
     let mut noted_code = false;
     let at_top_level = Place { is_evaluated: true, ..Place::default() };
@@ -97,7 +98,7 @@ pub fn lower_selected(
         }
         if let Some(found) = found {
             let items = || tree.children(found.list).skip(found.skipped);
-            folder.in_code = found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp;
+            folder.in_code = found.evaluation == Evaluation::Evaluated && kind.is_code();
             let data = if found.form == Form::Collection {
                 items().take(4).map(|item| folder.fold_macro_data(item)).collect()
             } else {
@@ -119,7 +120,7 @@ pub fn lower_selected(
             {
                 lowerer.check_function(tool, tree, text, &found);
             }
-            if found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp && !is_quoted {
+            if found.evaluation == Evaluation::Evaluated && kind.is_code() && !is_quoted {
                 let mut unquoted = emacs::unquoted(tree, text, items(), &mut variables);
                 folder.in_code = true;
                 unquoted.retain(|(node, kind)| {
@@ -141,7 +142,7 @@ pub fn lower_selected(
             // Consecutive loose values are one mistake.
             FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
-            FileKind::EmacsLisp => {
+            FileKind::EmacsLisp | FileKind::Org => {
                 noted_code = noted_code || lowerer.note_unread_tools(tree, text, node);
                 let is_quoted = match tree.kind(node) {
                     Kind::Quote | Kind::Backquote => true,

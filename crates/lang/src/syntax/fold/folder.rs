@@ -49,6 +49,8 @@ pub struct Folder<'t> {
     pub(super) budget: usize,
     /// Whether the file is Emacs Lisp: forms that only Emacs can evaluate are reported as warnings.
     pub is_emacs: bool,
+    /// Whether the text is the code of an Org file, with a form feed for each byte that Org removes.
+    pub is_org: bool,
     /// Variables of the enclosing `let` forms and lambdas, innermost last.
     pub(super) locals: Vec<(&'t str, Datum)>,
     /// Variables of the file with a constant value, collected on first use.
@@ -71,6 +73,7 @@ impl<'t> Folder<'t> {
             text,
             budget: MIN_GROWTH_LIMIT.max(text.len().saturating_mul(GROWTH_PER_BYTE)),
             is_emacs: false,
+            is_org: false,
             locals: Vec::new(),
             constants: None,
             source,

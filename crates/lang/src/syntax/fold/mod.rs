@@ -22,6 +22,9 @@ use crate::diagnostic::{Diagnostic, Edit};
 use crate::syntax::rules::{self, comma_between, not_a_constant, too_deep};
 use crate::text::Span;
 
+/// Stands in the code of an Org file for each byte that Org removes when it extracts a block.
+pub(crate) const ORG_REMOVES: char = '\u{c}';
+
 /// Maximum nesting of constants; real specs stay below 20.
 const MAX_DEPTH: usize = 128;
 
@@ -201,7 +204,10 @@ impl Folder<'_> {
         inside.next_back();
         let inside = inside.as_str();
         let mut problems = Vec::new();
-        let value = escape::decode_string(inside, &mut problems).into_owned();
+        let mut value = escape::decode_string(inside, &mut problems).into_owned();
+        if self.is_org && inside.contains(ORG_REMOVES) {
+            value = escape::decode_string(&inside.replace(ORG_REMOVES, ""), &mut Vec::new()).into_owned();
+        }
         for problem in problems.into_iter().filter(|problem| problem.rule != &rules::bad_escape::BAD_ESCAPE) {
             let start = span.start as usize + quote + problem.at;
             let at = self.at(Span::new(start, start + problem.len));

@@ -83,6 +83,9 @@ impl Reader<'_> {
                 if byte == b'\n' {
                     self.line_start = self.at;
                     self.first_on_line = true;
+                } else if byte == b'\x0c' && self.first_on_line {
+                    // The first column is after a page break, and after the indentation of a block in an Org file.
+                    self.line_start = self.at;
                 }
                 continue;
             }

@@ -117,7 +117,8 @@ impl Reader<'_> {
 
     /// Whether a parenthesis and one of [`HEADS`] are at `at`.
     fn begins_form(&self, at: usize) -> bool {
-        let Some(text) = self.text.get(at..).and_then(|text| text.strip_prefix('(')) else { return false };
+        let line = self.text.get(at..).unwrap_or_default().trim_start_matches('\x0c');
+        let Some(text) = line.strip_prefix('(') else { return false };
         let end = text.find(|character: char| character.is_whitespace() || character == ')');
         let word = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
         HEADS.iter().any(|head| word == *head || (head.ends_with('-') && word.starts_with(head)))
