@@ -74,15 +74,16 @@ pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, guard_programs, 
 pub use isolate::{Isolation, ProcessOptions, check_in_processes, serve_isolated};
 pub use leftover::create_beside;
 pub use leftover::remove_leftover_test_folders;
-pub use libraries::{is_known_global, known_globals};
+pub use libraries::{is_known_global, is_known_test_global, known_globals, known_test_globals};
 pub use limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, MAX_SOURCE, TOP_LEVEL_LIMIT};
 pub use permission::{PathGrant, ScriptPermissions};
 pub use permission::{hidden_names, is_hidden};
 pub use runner::{LocalVm, RunnerOptions, ScriptRunner};
 pub use scaffold::scaffold;
 pub use script::{
-    Contract, GlobalAccess, GlobalUse, LoadError, MAX_MODULES, Module, Parameter, Require, Returned, Script,
-    Word, can_analyse_scripts, check_script, count_word, find_requires, is_same_code, module_path, words,
+    ArgumentKey, Contract, GlobalAccess, GlobalUse, LoadError, LoadedName, MAX_MODULES, Module, Parameter,
+    Require, Returned, Script, TestUses, Word, can_analyse_scripts, check_script, count_word, find_mentions,
+    find_requires, is_same_code, is_variable_name, module_path, test_uses, words,
 };
 pub use testing::{
     TestFailure, TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools, list_tests,

@@ -69,6 +69,16 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ]),
 ];
 
+/// The globals that only test scripts have, and the fields that tests may use. `testing` defines them.
+const TEST_GLOBALS: &[(&str, &[&str])] = &[
+    ("expect", &[]),
+    ("mock", &[]),
+    ("temp", &["list", "read", "write"]),
+    ("temp_dir", &[]),
+    ("test", &[]),
+    ("tool", &["load"]),
+];
+
 /// Returns whether `path`, as in `["http", "get"]`, may exist in a script's globals. Only the first two names are
 /// checked.
 pub fn is_known_global(path: &[&str]) -> bool {
@@ -80,6 +90,27 @@ pub fn is_known_global(path: &[&str]) -> bool {
             None => GLOBALS.contains(name),
         },
     }
+}
+
+/// Returns whether `path` may exist in the globals of a test script.
+pub fn is_known_test_global(path: &[&str]) -> bool {
+    let is_test = |(name, fields): &(&str, &[&str])| match path {
+        [first] => first == name,
+        [first, field, ..] => first == name && (fields.is_empty() || fields.contains(field)),
+        [] => false,
+    };
+    is_known_global(path) || TEST_GLOBALS.iter().any(is_test)
+}
+
+/// Returns all globals of a test script, and all fields of those that are tables.
+pub fn known_test_globals() -> Vec<String> {
+    let of_tests = TEST_GLOBALS.iter().flat_map(|(name, fields)| {
+        let fields = fields.iter().map(move |field| format!("{name}.{field}"));
+        std::iter::once((*name).to_owned()).chain(fields)
+    });
+    let mut all = known_globals();
+    all.extend(of_tests.filter(|name| name != "tool"));
+    all
 }
 
 /// Returns all globals of a script, and all fields of those that are tables, as in `http.get`.

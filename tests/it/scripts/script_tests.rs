@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use deftool_lang::schema::{Arguments, ToolEntry, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::{
-    Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, list_tests, run_test,
+    Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, known_globals,
+    known_test_globals, list_tests, run_test,
 };
 use serde_json::{Value, json};
 
@@ -269,6 +270,19 @@ fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> Test
     let file = TestFile { script, tools: Arc::new(find) };
     assert_eq!(list_tests(&file).unwrap().len(), 1);
     run_test(&file, 0, &TestLimits::default())
+}
+
+/// A name that does not exist would hide mistakes.
+#[test]
+fn the_known_globals_of_test_scripts_exist() {
+    let own: Vec<String> =
+        known_test_globals().into_iter().filter(|name| !known_globals().contains(name)).collect();
+    let checks: String = own.iter().map(|name| format!("assert({name} ~= nil, '{name}')\n")).collect();
+    let outcome = run_on(&format!("test('all', function()\n{checks}end)"), || {
+        Script::new("a", "scripts/a.lua", "return function() end")
+    });
+    assert_eq!(outcome.failure, None);
+    assert!(own.contains(&String::from("tool.load")) && own.len() > 7, "{own:?}");
 }
 
 /// Fakes replace host functions in the modules of a tool too.

@@ -4,6 +4,8 @@ mod bytecode;
 mod compile;
 pub(crate) mod contract;
 pub(crate) mod module;
+mod test_uses;
+mod tokens;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ pub use bytecode::{GlobalAccess, GlobalUse};
 pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
 pub use module::{MAX_MODULES, Module, Require, Word, count_word, find_requires, module_path, words};
+pub use test_uses::{ArgumentKey, LoadedName, TestUses, find_mentions, is_variable_name, test_uses};
 
 use self::compile::Compiled;
 use crate::permission::ScriptPermissions;

@@ -168,7 +168,7 @@ pub fn count_word(source: &[u8], name: &str) -> usize {
 
 /// Calls `visit` with every word outside of comments and strings, and with the last byte before it that is not blank.
 fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [u8], u8)) {
-    let mut scanner = Scanner { source, at: 0, brackets: Vec::new() };
+    let mut scanner = Scanner::new(source);
     // For each open expression of an interpolated string: the number of open braces inside it.
     let mut interpolations: Vec<usize> = Vec::new();
     let mut before = b' ';
@@ -227,35 +227,39 @@ fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [
     }
 }
 
-fn is_word(byte: u8) -> bool {
+pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-struct Scanner<'s> {
+pub(super) struct Scanner<'s> {
     source: &'s [u8],
-    at: usize,
+    pub(super) at: usize,
     /// The open brackets. Only [`each_word`] maintains them.
     brackets: Vec<u8>,
 }
 
 impl<'s> Scanner<'s> {
+    pub(super) fn new(source: &'s [u8]) -> Self {
+        Self { source, at: 0, brackets: Vec::new() }
+    }
+
     fn is_in_braces(&self) -> bool {
         self.brackets.last() == Some(&b'{')
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.source.get(self.at).copied()
     }
 
-    fn rest(&self) -> &'s [u8] {
+    pub(super) fn rest(&self) -> &'s [u8] {
         self.source.get(self.at..).unwrap_or_default()
     }
 
-    fn starts_with(&self, text: &[u8]) -> bool {
+    pub(super) fn starts_with(&self, text: &[u8]) -> bool {
         self.rest().starts_with(text)
     }
 
-    fn read_word(&mut self) -> &'s [u8] {
+    pub(super) fn read_word(&mut self) -> &'s [u8] {
         let rest = self.rest();
         let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
         self.at += length;
@@ -266,7 +270,7 @@ impl<'s> Scanner<'s> {
         self.at = found.map_or(self.source.len(), |at| self.at + at + past);
     }
 
-    fn skip_comment(&mut self) {
+    pub(super) fn skip_comment(&mut self) {
         self.at += 2;
         if self.long_bracket().is_some() {
             drop(self.read_long_string());
@@ -276,13 +280,13 @@ impl<'s> Scanner<'s> {
     }
 
     /// Returns the number of `=` in the long bracket that starts here.
-    fn long_bracket(&self) -> Option<usize> {
+    pub(super) fn long_bracket(&self) -> Option<usize> {
         let rest = self.rest().strip_prefix(b"[")?;
         let level = rest.iter().position(|byte| *byte != b'=')?;
         (rest.get(level) == Some(&b'[')).then_some(level)
     }
 
-    fn read_long_string(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn read_long_string(&mut self) -> Option<Vec<u8>> {
         let level = self.long_bracket()?;
         self.at += level + 2;
         let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
@@ -295,7 +299,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Skips a quoted string. Returns its text if it has no escapes.
-    fn read_string(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn read_string(&mut self) -> Option<Vec<u8>> {
         let quote = self.peek()?;
         self.at += 1;
         let start = self.at;
@@ -319,7 +323,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Skips the text of an interpolated string. Returns whether it stopped after an opening brace.
-    fn skip_interpolated(&mut self) -> bool {
+    pub(super) fn skip_interpolated(&mut self) -> bool {
         while let Some(byte) = self.peek() {
             self.at += 1;
             match byte {
