@@ -461,3 +461,105 @@ fn many_allows_are_applied() {
     let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
     assert_eq!(ended.out.matches("unknown rule `no-such`").count(), 2_000, "{}", ended.err);
 }
+
+const WEATHER: &str = "(deftool :name \"weather\" :description \"Tell the weather.\"
+ :args ((:name \"city\" :type string :description \"Where.\") (:name \"max-days\" :type integer :optional t :description \"How long.\")))
+(defexit :name \"done\" :description \"End the conversation.\")
+(deflint :allow [name-style])\n";
+const WEATHER_SCRIPT: &str = "return function(city, max_days) return city end\n";
+
+/// Returns the findings of `check` in a project with `weather` and this test script.
+fn check_test(test: &str) -> String {
+    let files = [
+        ("specs/a.eld", WEATHER),
+        ("scripts/weather.lua", WEATHER_SCRIPT),
+        ("scripts/deep/weather_test.lua", test),
+    ];
+    let (_, out) = check(&files);
+    out.replace("scripts/deep/weather_test.lua:", "")
+}
+
+#[test]
+fn test_scripts_are_checked_against_the_tools() {
+    for (test, expected) in [
+        ("tool.load('wether')", "1:12: error[DT430]: unknown tool `wether`\n"),
+        ("tool.load('other')", "1:12: error[DT430]: unknown tool `other`\n"),
+        ("tool.load('done')", "1:12: error[DT430]: `done` is an exit tool and cannot be called\n"),
+        (
+            "tool.load('weather')({ citty = 'a' })",
+            "1:24: warning[DT431]: unknown argument `citty` of `weather`\n",
+        ),
+        (
+            "tool.load('weather')({ max_days = 1 })",
+            "1:24: warning[DT431]: unknown argument `max_days` of `weather`\n",
+        ),
+        (
+            "tool.load('weather')({ ['max_days'] = 1 })",
+            "1:26: warning[DT431]: unknown argument `max_days` of `weather`\n",
+        ),
+        (
+            "local function run(t) return tool.load('weather')(t) end\nrun({ where = 1 })",
+            "2:7: warning[DT431]: unknown argument `where` of `weather`\n",
+        ),
+        ("exepct(1).is(1)", "1:1: warning[DT420]: unknown global `exepct`\n"),
+        ("temp.wirte('a', 'b')", "1:1: warning[DT420]: unknown global `temp.wirte`\n"),
+        ("tool.laod('weather')", "1:1: warning[DT420]: unknown global `tool.laod`\n"),
+        // What a test may do.
+        (
+            "test('a', function() expect(mock(1)()).is(1) temp.write('a', temp_dir()) expect(temp.list()).equals({}) end)",
+            "",
+        ),
+        ("helper = 1 function other() return helper end test('a', other)", ""),
+        ("expect(function() tool.load('other')({ x = 1 }) end).fails('unknown tool')", ""),
+        ("expect(function() tool.load('weather')({ x = 1 }) end).fails()", ""),
+        (
+            "local weather = tool.load('weather', { fs = { read = mock('x') } }) weather({ city = 'a', ['max-days'] = 1 })",
+            "",
+        ),
+        ("for _, name in { 'other' } do tool.load(name)({ x = 1 }) end", ""),
+        ("tool.load('weather')({ x = 1 }) -- deftool: allow(unknown-test-argument)", ""),
+    ] {
+        assert_eq!(check_test(test), expected, "{test}");
+    }
+}
+
+#[test]
+fn findings_in_test_scripts_have_fixes() {
+    for (test, fixed) in [
+        ("tool.load('wether')", "write `weather`"),
+        ("tool.load('weather')({ citty = 'a' })", "write `city`"),
+        ("tool.load('weather')({ max_days = 1 })", "write `[\"max-days\"]`"),
+        ("tool.load('weather')({ ['max_days'] = 1 })", "write `max-days`"),
+    ] {
+        let files =
+            [("specs/a.eld", WEATHER), ("scripts/weather.lua", WEATHER_SCRIPT), ("scripts/a_test.lua", test)];
+        let ended = deftool(project(&files).path(), &["check", "--format", "json"]);
+        let checked: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(checked["findings"][0]["fix"]["title"], fixed, "{test}");
+    }
+}
+
+/// A form that cannot be read may define the tool.
+#[test]
+fn an_unknown_tool_is_not_reported_if_an_error_may_hide_it() {
+    let files = [
+        ("specs/a.eld", "(deftool :name \"a\""),
+        ("specs/b.eld", WEATHER),
+        ("scripts/weather.lua", WEATHER_SCRIPT),
+        ("scripts/a_test.lua", "tool.load('b')({ x = 1 }) tool.load('weather')({ x = 1 })"),
+    ];
+    let (code, out) = check(&files);
+    assert_eq!(code, 1);
+    assert!(!out.contains("DT430") && out.contains("DT431"), "{out}");
+}
+
+/// A tool may be called `run_test`. Its script is not a test script.
+#[test]
+fn the_script_of_a_tool_is_not_checked_as_a_test_script() {
+    let files = [
+        ("specs/a.eld", "(deftool :name \"run_test\" :description \"Run the tests.\")\n"),
+        ("scripts/run_test.lua", "return function() return expect end\n"),
+    ];
+    let expected = "scripts/run_test.lua:1:26: warning[DT420]: unknown global `expect`\n";
+    assert_eq!(check(&files), (0, String::from(expected)));
+}

@@ -8,8 +8,7 @@ use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
-    is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, lib_folder, normalize,
-    scripts_folder,
+    is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, normalize, scripts_folder,
 };
 
 /// Maximum folder depth of a scan.
@@ -323,11 +322,11 @@ fn examine(
     Some(Found::File(Some(entry.metadata().ok()?)))
 }
 
-/// Scans the scripts of a project: the files directly in `scripts/`, used or not, and everything below `scripts/lib`.
-/// Hidden files, such as lock files of editors, are skipped.
+/// Scans the scripts of a project: all files below `scripts/`, used or not. Hidden files, such as lock files of editors,
+/// are skipped.
 pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
     let bounds = Bounds::of_scripts(root);
-    let mut pending = vec![(scripts_folder(root), MAX_DEPTH), (lib_folder(root), 0)];
+    let mut pending = vec![(scripts_folder(root), 0)];
     let mut entered = HashSet::new();
     while let Some((folder, depth)) = pending.pop() {
         let Ok(metadata) = bounds.check(&folder).and_then(std::fs::metadata) else { continue };

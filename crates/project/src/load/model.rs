@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::{McpServer, Tool, ToolKind, WorkerSpec};
 use deftool_lang::text::{SourceFile, SourceId};
-use deftool_script::{Contract, LoadError, Module, Require, Script};
+use deftool_script::{Contract, LoadError, Module, Require, Script, TestUses, test_uses};
 
 use super::levels::Levels;
 use crate::model::{Load, LoadedTool};
@@ -34,11 +34,17 @@ pub(super) struct ScriptFile {
     pub(super) script: Script,
     pub(super) requires: Vec<Require>,
     module: OnceLock<Arc<Module>>,
+    test_uses: OnceLock<TestUses>,
 }
 
 impl ScriptFile {
     pub(super) fn new(script: Script, requires: Vec<Require>) -> Self {
-        Self { script, requires, module: OnceLock::new() }
+        Self { script, requires, module: OnceLock::new(), test_uses: OnceLock::new() }
+    }
+
+    /// Returns the tools that the file uses as a test script. Analysed once.
+    pub(super) fn test_uses(&self) -> &TestUses {
+        self.test_uses.get_or_init(|| test_uses(&String::from_utf8_lossy(&self.script.source)))
     }
 
     /// Returns the file as a module. Compiled once.

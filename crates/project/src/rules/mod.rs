@@ -43,6 +43,8 @@ rules! {
     unused_callback: UNUSED_CALLBACK,
     exit_tool_script: EXIT_TOOL_SCRIPT,
     script_type: SCRIPT_TYPE,
+    unknown_test_tool: UNKNOWN_TEST_TOOL,
+    unknown_test_argument: UNKNOWN_TEST_ARGUMENT,
 }
 
 /// Returns whether an error under `rule` leaves a tool without a usable script

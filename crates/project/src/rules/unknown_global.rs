@@ -1,14 +1,15 @@
 use deftool_lang::diagnostic::{Diagnostic, rule};
-use deftool_script::{is_known_global, known_globals};
 use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
+use deftool_script::{is_known_global, is_known_test_global, known_globals, known_test_globals};
 
 rule! {
     /// an unknown global
     ///
     /// A script has Luau's libraries, except for those that access the system, and the host tables in
     /// `docs/scripting.md`. A global that is never assigned is nil, so a call or a field access on it ends the call.
-    /// The cause is often a misspelt local or a function of other Lua programs.
+    /// The cause is often a misspelt local or a function of other Lua programs. Test scripts have the functions in
+    /// `docs/testing.md`, too.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Read the notes of today." :allow (:read ["notes/"]))
@@ -33,10 +34,11 @@ rule! {
     pub(crate) UNKNOWN_GLOBAL, "DT420", "unknown-global", Warning
 }
 
-/// `path`: the global and the accessed fields.
-pub(crate) fn finding(at: Location, path: &[String]) -> Diagnostic {
+/// `path`: the global and the accessed fields. `is_test`: whether a test script uses it.
+pub(crate) fn finding(at: Location, path: &[String], is_test: bool) -> Diagnostic {
+    let is_known = if is_test { is_known_test_global } else { is_known_global };
     let shown: Vec<&str> = path.iter().map(String::as_str).collect();
-    let known = shown.iter().take(1).filter(|name| is_known_global(&[**name])).count();
+    let known = shown.iter().take(1).filter(|name| is_known(&[**name])).count();
     // The first unknown name. Its fields are not relevant.
     let name = shown.iter().take(known + 1).copied().collect::<Vec<_>>().join(".");
     let whole = shown.join(".");
@@ -45,7 +47,7 @@ pub(crate) fn finding(at: Location, path: &[String]) -> Diagnostic {
     if let Some(instead) = instead {
         return finding.note(instead);
     }
-    let all = known_globals();
+    let all = if is_test { known_test_globals() } else { known_globals() };
     match nearest(&name, all.iter().map(String::as_str)) {
         Some(near) => finding.labelled(format!("did you mean `{near}`?")),
         None if known == 0 => finding.note(format!("`{name}` is never assigned, so it is nil")),
@@ -59,10 +61,13 @@ fn instead_of(name: &str) -> Option<&'static str> {
 }
 
 const PROCESS: &str = "to run programs, use `process.run`, which requires `:allow (:run …)`";
-const REQUEST: &str = "to send requests, use `http.get` and related functions, which require `:allow (:net …)`";
-const NO_CODE: &str = "scripts cannot load code at run time; put shared code in scripts/lib and use `require`";
+const REQUEST: &str =
+    "to send requests, use `http.get` and related functions, which require `:allow (:net …)`";
+const NO_CODE: &str =
+    "scripts cannot load code at run time; put shared code in scripts/lib and use `require`";
 const TO_JSON: &str = "to convert a value to text, use `json.encode`";
-const REMOVE: &str = "to remove or rename files, use `fs.remove` or `fs.rename`, which require `:allow (:write …)`";
+const REMOVE: &str =
+    "to remove or rename files, use `fs.remove` or `fs.rename`, which require `:allow (:write …)`";
 const WAIT: &str = "to wait, use `task.wait` with a number of seconds";
 const LOG: &str = "to write log messages, use `log.info`, `log.warn` or `log.error`";
 const MODULES: &str = "to load scripts/lib/name.lua, use `require(\"./lib/name\")`";

@@ -162,7 +162,7 @@ impl FileUses {
                 keys.extend(doc.functions.iter().flat_map(|function| function.option_permissions));
             }
         }
-        Self { mistakes: mistakes(globals), needs, keys }
+        Self { mistakes: mistakes(globals, is_known_global), needs, keys }
     }
 }
 
@@ -196,8 +196,8 @@ pub(super) fn report_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
     load.findings.append(&mut findings);
 }
 
-/// Returns the unknown globals and the assigned globals.
-fn mistakes(globals: &[GlobalUse]) -> Vec<GlobalUse> {
+/// Returns the unknown globals and the assigned globals. `is_known`: whether a script of this kind has a global.
+pub(super) fn mistakes(globals: &[GlobalUse], is_known: fn(&[&str]) -> bool) -> Vec<GlobalUse> {
     let name = |used: &GlobalUse| used.path.first().cloned().unwrap_or_default();
     let set: HashSet<String> =
         globals.iter().filter(|used| used.access != GlobalAccess::Read).map(name).collect();
@@ -205,12 +205,12 @@ fn mistakes(globals: &[GlobalUse]) -> Vec<GlobalUse> {
     let is_mistake = |used: &&GlobalUse| {
         let path: Vec<&str> = used.path.iter().map(String::as_str).collect();
         let wrong = match used.access {
-            GlobalAccess::Read => !is_known_global(&path) && !set.contains(&name(used)),
+            GlobalAccess::Read => !is_known(&path) && !set.contains(&name(used)),
             GlobalAccess::Set => true,
             GlobalAccess::Defined => false,
         };
         // Report an unknown name once, regardless of its fields.
-        let known = usize::from(path.first().is_some_and(|name| is_known_global(&[name])));
+        let known = usize::from(path.first().is_some_and(|name| is_known(&[name])));
         wrong && reported.insert((used.access, used.path.iter().take(known + 1).cloned().collect::<Vec<_>>()))
     };
     globals.iter().filter(is_mistake).take(MAX_OF_FILE).cloned().collect()
@@ -220,7 +220,7 @@ fn report_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     for used in mistakes {
         let at = location_of(load, source, used);
         let finding = match used.access {
-            GlobalAccess::Read => rules::unknown_global::finding(at, &used.path),
+            GlobalAccess::Read => rules::unknown_global::finding(at, &used.path, false),
             GlobalAccess::Set | GlobalAccess::Defined => {
                 let name = used.path.first().map_or("", String::as_str);
                 rules::lost_global::finding(at, name, is_known_global(&[name]))
@@ -257,7 +257,7 @@ fn list<'p>(allowed: &'p Permissions, key: &str) -> &'p [String] {
 }
 
 /// Returns the location of the global, or of its line.
-fn location_of(load: &Load, source: SourceId, used: &GlobalUse) -> Location {
+pub(super) fn location_of(load: &Load, source: SourceId, used: &GlobalUse) -> Location {
     let at = load.line_location(source, used.line);
     let Some(line) = load.sources.get(source).map(|file| at.span.of(&file.text)) else { return at };
     let name = used.path.first().map_or("", String::as_str);

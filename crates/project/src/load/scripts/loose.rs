@@ -1,19 +1,30 @@
-//! Modules and test scripts that no tool uses. Those that do not compile are reported.
+//! Modules and test scripts that no tool uses. Those that do not compile are reported, and the mistakes in test scripts.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deftool_lang::spec::Tool;
 use deftool_lang::text::SourceFile;
+use deftool_script::LoadError;
 
-use super::file::read_script;
+use super::file::{read_script, script_candidates};
+use super::test_checks::{TestMistakes, TestedTools};
 use crate::load::cache::Cache;
+use crate::load::model::ScriptFile;
 use crate::model::Load;
 use crate::parallel;
 use crate::paths::{is_test_script, lib_folder, scripts_folder};
 use crate::rules::module_does_not_compile;
 
-/// Reports the modules and test scripts of the project at `root` that do not compile, unless `is_reported` returns true
-/// for their names.
+/// The problem of a file.
+enum Problem {
+    DoesNotCompile(LoadError),
+    Mistakes(TestMistakes),
+}
+
+/// Reports the modules and test scripts of the project at `root` that do not compile, and mistakes in test scripts,
+/// unless `is_reported` returns true for their names.
 pub(super) fn report_loose(
     cache: &Cache,
     load: &mut Load,
@@ -22,25 +33,56 @@ pub(super) fn report_loose(
     is_reported: impl Fn(&str) -> bool,
 ) {
     let (scripts, lib) = (scripts_folder(root), lib_folder(root));
-    let folders = cache.snapshot().scripts.iter();
-    let of_project = folders.filter(|(folder, _)| **folder == scripts || folder.starts_with(&lib));
-    let listed = of_project.flat_map(|(_, files)| files);
+    let folders = cache.snapshot().scripts.iter().filter(|(folder, _)| folder.starts_with(&scripts));
+    let listed = folders.flat_map(|(_, files)| files);
     let mut paths: Vec<&PathBuf> =
         listed.filter(|path| is_test_script(path) || path.starts_with(&lib)).collect();
     paths.sort_unstable();
+    if paths.is_empty() {
+        return;
+    }
+    let tools = TestedTools::of(load, root);
+    // A test script may be the script of a tool.
+    let may_own = |tool: &Tool| tool.script.is_some() || tool.name.value.ends_with("_test");
+    let owners = load.tools.iter().filter(|loaded| may_own(&loaded.tool));
+    let of_tools: HashSet<PathBuf> =
+        owners.flat_map(|loaded| script_candidates(root, &loaded.tool)).collect();
     // A file that cannot be read is reported where it is used.
-    let files = parallel::map(&paths, |_, path| read_script(cache, root, path, from).ok());
-    for (path, file) in paths.into_iter().zip(files) {
-        let Some(file) = file.filter(|file| !is_reported(&file.script.file)) else { continue };
-        let Err(problem) = file.module().contract() else { continue };
-        let text = String::from_utf8_lossy(&file.script.source).into_owned();
-        let root = Arc::from(root);
-        let source = load.add_source(SourceFile::new(file.script.file.clone(), text), Some(&root));
-        let at = load.line_location(source, problem.line.unwrap_or(1));
-        load.findings.push(if is_test_script(path) {
-            module_does_not_compile::test(at, &problem.message)
-        } else {
-            module_does_not_compile::finding(at, &problem.message)
-        });
+    let problems = parallel::map(&paths, |_, path| {
+        let file = read_script(cache, root, path, from).ok()?;
+        let is_test = is_test_script(path) && !of_tools.contains(*path);
+        let problem = problem_of(&file, is_test.then_some(&tools))?;
+        Some((file, problem))
+    });
+    for (path, problem) in paths.into_iter().zip(problems) {
+        let Some((file, problem)) = problem else { continue };
+        let script = &file.script;
+        if is_reported(&script.file) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&script.source).into_owned();
+        let source = load.add_source(SourceFile::new(script.file.clone(), text), Some(&Arc::from(root)));
+        match problem {
+            Problem::Mistakes(mistakes) => mistakes.report(load, source),
+            Problem::DoesNotCompile(error) => {
+                let at = load.line_location(source, error.line.unwrap_or(1));
+                load.findings.push(if is_test_script(path) {
+                    module_does_not_compile::test(at, &error.message)
+                } else {
+                    module_does_not_compile::finding(at, &error.message)
+                });
+            }
+        }
+    }
+}
+
+/// `tools`: those that the file may load, if it is a test script.
+fn problem_of(file: &ScriptFile, tools: Option<&TestedTools<'_>>) -> Option<Problem> {
+    match file.module().contract() {
+        Err(error) => Some(Problem::DoesNotCompile(error.clone())),
+        Ok(contract) => {
+            let mistakes = tools?.check(file, contract);
+            (!mistakes.is_empty()).then_some(Problem::Mistakes(mistakes))
+        }
     }
 }

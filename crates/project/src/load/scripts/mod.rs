@@ -10,6 +10,7 @@ mod findings;
 mod lookup;
 mod loose;
 mod modules;
+mod test_checks;
 mod test_scripts;
 mod types;
 mod unused;
