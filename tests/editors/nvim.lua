@@ -40,6 +40,11 @@ local function lines()
 end
 
 local function main()
+  if vim.env.WITHOUT_MOVES then
+    local capabilities = vim.lsp.protocol.make_client_capabilities()
+    capabilities.workspace.workspaceEdit.resourceOperations = nil
+    vim.lsp.config("deftool", { capabilities = capabilities })
+  end
   vim.cmd.edit("specs/a.eld")
   wait("client", function()
     return #vim.lsp.get_clients({ bufnr = 0, name = "deftool" }) == 1
@@ -88,6 +93,7 @@ local function main()
   print_line("renamed: %s", lines())
   vim.cmd("silent wall")
   print_line("script: %s", vim.fn.readfile("scripts/weather.lua")[1])
+  print_line("test: %s", vim.fn.readfile("scripts/weather_test.lua")[1])
 
   vim.lsp.buf.format({ async = false })
   print_line("formatted: %s", lines())
@@ -120,6 +126,23 @@ local function main()
       return lines():find("1 example") ~= nil
     end)
     print_line("lens: %s", vim.bo.buftype)
+    vim.cmd("wincmd p")
+  end
+
+  -- Rename of the tool. Its script and its test move, if the editor can move files.
+  vim.cmd.edit("specs/a.eld")
+  vim.api.nvim_win_set_cursor(0, { 2, 9 })
+  vim.lsp.buf.rename("forecast")
+  wait("rename of the tool", function()
+    return lines():find("forecast") ~= nil
+  end)
+  print_line("tool: %s", lines())
+  vim.cmd("silent! wall")
+  local test = vim.env.WITHOUT_MOVES and "scripts/weather_test.lua" or "scripts/forecast_test.lua"
+  print_line("test: %s", vim.fn.readfile(test)[1])
+  for _, command in ipairs({ "check", "test" }) do
+    vim.fn.system({ "deftool", command })
+    print_line(command == "check" and "check: %d" or "tests: %d", vim.v.shell_error)
   end
 end
 

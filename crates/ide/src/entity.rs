@@ -1,26 +1,17 @@
-//! Tools, arguments and workers, and everything that refers to them: specs, scripts and workers.
+//! Tools, arguments and workers, and everything in specs and scripts that refers to them.
 
 use std::path::{Path, PathBuf};
 
 use deftool_lang::spec::reference::{KeyValue, Plist};
 use deftool_lang::spec::{Confirm, Json, JsonKind, Tool, WorkerSpec};
 use deftool_lang::text::{Location, Span};
-use deftool_project::{LoadedTool, ScriptState};
+use deftool_project::{LoadedTool, ScriptState, is_test_script};
 use deftool_script::{Returned, check_script, find_requires, module_path, words};
 
+use crate::model::Entity;
 use crate::outline::{Outline, Part, Role};
 use crate::project::{FileSpan, Language, Project};
-
-/// Something with a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entity {
-    /// A tool or an exit tool.
-    Tool(String),
-    /// An argument of a tool.
-    Argument { tool: String, name: String },
-    /// A worker.
-    Worker(String),
-}
+use crate::usages::{entity_in_test, usages_of};
 
 /// Returns where the entity at `offset` is defined. For the name of a tool in its definition, and for a script that is
 /// named in a spec, this is the script; for a `require`, the module.
@@ -50,6 +41,7 @@ pub fn definition(project: &Project, path: &Path, offset: usize) -> Vec<FileSpan
 pub fn references(project: &Project, path: &Path, offset: usize, with_definition: bool) -> Vec<FileSpan> {
     let Some(entity) = entity_at(project, path, offset) else { return Vec::new() };
     let mut found = references_of(project, &entity);
+    found.extend(usages_of(project, &entity));
     if let Entity::Tool(name) = &entity {
         found.extend(project.tools_called(name).filter_map(|loaded| script_start(project, loaded)));
     }
@@ -66,6 +58,11 @@ pub(crate) fn entity_at(project: &Project, path: &Path, offset: usize) -> Option
     match Language::of(path)? {
         Language::Script => {
             let text = project.text(path)?;
+            if is_test_script(path)
+                && let Some(entity) = entity_in_test(&text, offset)
+            {
+                return Some(entity);
+            }
             let word = words(&text).into_iter().find(|word| {
                 !word.is_field && word.start <= offset && offset <= word.start + word.text.len()
             })?;
@@ -127,8 +124,8 @@ pub(crate) fn definitions_of(project: &Project, entity: &Entity) -> Vec<FileSpan
     }
 }
 
-/// Returns the references to an entity without its definitions: names in workers with quotation marks, keys of examples
-/// and conditions with their colons, variables of scripts.
+/// Returns the references to an entity in specs and scripts without its definitions: names in workers with quotation
+/// marks, keys of examples and conditions with their colons, variables of scripts.
 pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan> {
     let at = |source, span| project.at(Location { source, span });
     match entity {

@@ -10,7 +10,8 @@ use deftool_project::{LoadedTool, rules};
 use deftool_script::{host_tables, words};
 
 use crate::completion::{function_doc, host_function};
-use crate::entity::{Entity, entity_at};
+use crate::entity::entity_at;
+use crate::model::Entity;
 use crate::outline::{Outline, Part, Role};
 use crate::project::{Language, Project};
 

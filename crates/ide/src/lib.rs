@@ -24,7 +24,9 @@
 //! |---|---|
 //! | `project` | the state of a project in an editor |
 //! | `outline` | the meaning of each part of a spec file |
-//! | `entity` | tools, arguments and workers, and everything that refers to them |
+//! | `model` | what has a name: tools, arguments, workers |
+//! | `entity` | tools, arguments and workers, and what refers to them in specs and scripts |
+//! | `usages` | tools and arguments in test scripts and scenarios |
 //! | the others | one feature each |
 
 mod actions;
@@ -33,12 +35,14 @@ mod entity;
 mod formatting;
 mod hints;
 mod hover;
+mod model;
 mod outline;
 mod project;
 mod rename;
 mod structure;
 mod symbols;
 mod tokens;
+mod usages;
 
 pub use actions::{Action, actions, fix_all};
 pub use completion::{Completion, CompletionKind, completions};
@@ -51,3 +55,4 @@ pub use rename::{Rename, RenameError, rename, rename_target};
 pub use structure::{folds, selections};
 pub use symbols::{Symbol, SymbolKind, project_symbols, symbols};
 pub use tokens::{Token, TokenKind, tokens};
+pub use usages::Unedited;

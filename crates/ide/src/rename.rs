@@ -1,17 +1,19 @@
-//! Rename of tools, arguments and workers in specs, scripts and workers.
+//! Rename of tools, arguments and workers in specs, scripts, workers, test scripts and scenarios.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Group, Severity, apply_fixes};
-use deftool_lang::spec::{ToolKind, is_tool_name};
+use deftool_lang::spec::{Origin, ToolKind, is_tool_name};
 use deftool_lang::syntax::quoted;
-use deftool_lang::text::Span;
+use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState};
-use deftool_script::{is_same_code, words};
+use deftool_script::{is_same_code, is_variable_name, words};
 
-use crate::entity::{Entity, definitions_of, entity_at, parameters, references_of};
+use crate::entity::{definitions_of, entity_at, parameters, references_of};
+use crate::model::Entity;
 use crate::project::{FileSpan, Language, Project};
+use crate::usages::{Unedited, Usages, cut_off, recorded, usage_files, usages_in};
 
 /// The changes of a rename.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Rename {
     pub edits: BTreeMap<PathBuf, Vec<Edit>>,
     /// Files to move, after the edits: the old and the new path.
     pub moves: Vec<(PathBuf, PathBuf)>,
+    /// What is not edited although it contains the old name, or may contain it.
+    pub unedited: Vec<Unedited>,
 }
 
 /// The reason why a rename is not possible. Nothing is changed then.
@@ -60,6 +64,14 @@ pub enum RenameError {
         /// The location, `file:line:column`.
         at: String,
     },
+    /// A script must move with its tool, the editor cannot move it, and its form cannot name it.
+    #[error("this editor cannot move files; rename {from} to {to} and the tool by hand")]
+    Unmovable {
+        /// The script.
+        from: String,
+        /// Its new path.
+        to: String,
+    },
     /// The script would compile to different code.
     #[error("the rename would change what {file} does; rename the parameter there by hand first")]
     Meaning {
@@ -78,7 +90,10 @@ pub fn rename_target(project: &Project, path: &Path, offset: usize) -> Result<(S
     let at = |found: &FileSpan| {
         found.path == path && found.span.start as usize <= offset && offset <= found.span.end as usize
     };
-    let found = definitions_of(project, &entity).into_iter().chain(references_of(project, &entity)).find(at);
+    let here = usages_in(project, path, &entity).found.into_iter();
+    let here = here.map(|span| FileSpan { path: path.to_owned(), span });
+    let known = definitions_of(project, &entity).into_iter().chain(references_of(project, &entity));
+    let found = known.chain(here).find(at);
     let span = found.ok_or(RenameError::Nothing)?.span;
     let text = project.text(path).unwrap_or_default();
     let inner = span.of(&text).find(&name).unwrap_or_default();
@@ -86,11 +101,18 @@ pub fn rename_target(project: &Project, path: &Path, offset: usize) -> Result<(S
     Ok((Span::new(start, start + name.len()), name))
 }
 
-/// Renames the entity at `offset` everywhere in the project.
+/// Renames the entity at `offset` everywhere in the project. `moves_files`: whether the editor can move files; if not,
+/// the spec of a renamed tool names its script.
 ///
 /// # Errors
 /// If the new name is invalid or in use, or if references may be missed.
-pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Result<Rename, RenameError> {
+pub fn rename(
+    project: &Project,
+    path: &Path,
+    offset: usize,
+    new: &str,
+    moves_files: bool,
+) -> Result<Rename, RenameError> {
     let (_, old) = rename_target(project, path, offset)?;
     let entity = entity_at(project, path, offset).ok_or(RenameError::Nothing)?;
     if old == new {
@@ -102,11 +124,44 @@ pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Resul
     if definitions.is_empty() {
         return Err(RenameError::Nothing);
     }
-    let mut edits: BTreeMap<PathBuf, Vec<Edit>> = BTreeMap::new();
-    for FileSpan { path, span } in definitions.into_iter().chain(references_of(project, &entity)) {
+    let mut renamed = Rename::default();
+    for found in definitions.into_iter().chain(references_of(project, &entity)) {
+        renamed.replace(project, found, &old, new)?;
+    }
+    match &entity {
+        Entity::Tool(_) if moves_files => renamed.moves = moved_scripts(project, &old, new),
+        Entity::Tool(_) => renamed.name_scripts(project, &old, new)?,
+        Entity::Argument { tool, .. } => {
+            for loaded in project.tools_called(tool) {
+                check_script_names(project, loaded, &old, new)?;
+            }
+        }
+        Entity::Worker(_) => {}
+    }
+    renamed.check_meaning(project)?;
+    if let Some((_, taken)) = renamed.moves.iter().find(|(_, to)| to.exists()) {
+        return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
+    }
+    renamed.replace_usages(project, &entity, new)?;
+    for edits in renamed.edits.values_mut() {
+        edits.sort_by_key(|edit| edit.span);
+        edits.dedup();
+    }
+    Ok(renamed)
+}
+
+impl Rename {
+    /// Adds the replacement of a name.
+    fn replace(
+        &mut self,
+        project: &Project,
+        FileSpan { path, span }: FileSpan,
+        old: &str,
+        new: &str,
+    ) -> Result<(), RenameError> {
         let text = project.text(&path).unwrap_or_default();
         let written = span.of(&text);
-        let replacement = if written == quoted(&old) {
+        let replacement = if written == quoted(old) {
             quoted(new)
         } else if written == format!(":{old}") {
             format!(":{new}")
@@ -115,33 +170,77 @@ pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Resul
         } else {
             return Err(RenameError::Computed { at: describe(project, &path, span) });
         };
-        edits.entry(path).or_default().push(Edit { span, replacement });
+        self.edits.entry(path).or_default().push(Edit { span, replacement });
+        Ok(())
     }
-    for edits in edits.values_mut() {
-        edits.sort_by_key(|edit| edit.span);
-        edits.dedup();
-    }
-    let moves = match &entity {
-        Entity::Tool(_) => moved_scripts(project, &old, new),
-        Entity::Argument { tool, .. } => {
-            for loaded in project.tools_called(tool) {
-                check_script_names(project, loaded, &old, new)?;
+
+    /// Adds the names in test scripts and scenarios, and what is not edited.
+    fn replace_usages(&mut self, project: &Project, entity: &Entity, new: &str) -> Result<(), RenameError> {
+        let old = name_of(entity);
+        let (files, is_cut_off) = usage_files(project);
+        for path in files {
+            let Usages { found, uncertain, error } = usages_in(project, &path, entity);
+            if let Some((span, message)) = error {
+                let (name, at) = (old.to_owned(), describe(project, &path, span));
+                return Err(RenameError::Broken { name, at, message });
             }
-            Vec::new()
+            if let Entity::Argument { tool, .. } = entity {
+                let taken = Entity::Argument { tool: tool.clone(), name: new.to_owned() };
+                if let Some(span) = usages_in(project, &path, &taken).found.first() {
+                    let at = describe(project, &path, *span);
+                    return Err(RenameError::Exists { name: new.to_owned(), at });
+                }
+            }
+            let unedited = uncertain.into_iter();
+            self.unedited
+                .extend(unedited.map(|(span, why)| Unedited { at: describe(project, &path, span), why }));
+            for span in found {
+                self.replace(project, FileSpan { path: path.clone(), span }, old, new)?;
+            }
         }
-        Entity::Worker(_) => Vec::new(),
-    };
-    for (path, edits) in edits.iter().filter(|(path, _)| Language::of(path) == Some(Language::Script)) {
-        let text = project.text(path).unwrap_or_default();
-        let fix = Fix { title: String::new(), edits: edits.clone(), is_safe: true };
-        if !is_same_code(&text, &apply_fixes(&text, [&fix]).text) {
-            return Err(RenameError::Meaning { file: shown(project, path) });
+        self.unedited.extend(recorded(project, entity));
+        self.unedited.extend(is_cut_off.then(cut_off));
+        Ok(())
+    }
+
+    /// Adds `:script` to the tools called `old`, because their scripts keep their names.
+    fn name_scripts(&mut self, project: &Project, old: &str, new: &str) -> Result<(), RenameError> {
+        for loaded in project.tools_called(old).filter(|loaded| loaded.tool.script.is_none()) {
+            let Some(script) = project.script_of(loaded) else { continue };
+            let name = Location { source: loaded.tool.source, span: loaded.tool.name.span };
+            let Some(FileSpan { path, span }) = project.at(name) else { continue };
+            if loaded.tool.origin != Origin::Spec {
+                let to = shown(project, &moved(&script, old, new));
+                return Err(RenameError::Unmovable { from: shown(project, &script), to });
+            }
+            let text = project.text(&path).unwrap_or_default();
+            let rest = text.get(span.end as usize..).unwrap_or_default();
+            let blank = rest.len() - rest.trim_start().len();
+            // The layout of the next key, which may be on its own line.
+            let separator = rest.get(..blank).filter(|_| blank > 0 && rest.trim_start().starts_with(':'));
+            let separator = separator.unwrap_or(" ");
+            let replacement = format!("{separator}:script {}", quoted(&shown(project, &script)));
+            let at = Span::at(span.end as usize);
+            self.edits.entry(path).or_default().push(Edit { span: at, replacement });
         }
+        Ok(())
     }
-    if let Some((_, taken)) = moves.iter().find(|(_, to)| to.exists()) {
-        return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
+
+    /// Checks that the edited scripts do the same.
+    fn check_meaning(&self, project: &Project) -> Result<(), RenameError> {
+        for (path, edits) in
+            self.edits.iter().filter(|(path, _)| Language::of(path) == Some(Language::Script))
+        {
+            let text = project.text(path).unwrap_or_default();
+            let mut edits = edits.clone();
+            edits.sort_by_key(|edit| edit.span);
+            let fix = Fix { title: String::new(), edits, is_safe: true };
+            if !is_same_code(&text, &apply_fixes(&text, [&fix]).text) {
+                return Err(RenameError::Meaning { file: shown(project, path) });
+            }
+        }
+        Ok(())
     }
-    Ok(Rename { edits, moves })
 }
 
 fn name_of(entity: &Entity) -> &str {
@@ -161,9 +260,7 @@ fn check_name(project: &Project, entity: &Entity, new: &str) -> Result<(), Renam
     if !is_tool_name(new) {
         return invalid("expected 1 to 64 characters of `A-Z a-z 0-9 _ -`");
     }
-    let is_word = new.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && new.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if is_parameter && (!is_word || KEYWORDS.contains(&new)) {
+    if is_parameter && !is_variable_name(new) {
         return invalid("it is also a parameter of the script, so it must be a valid Luau identifier");
     }
     let taken = match entity {
@@ -179,12 +276,6 @@ fn check_name(project: &Project, entity: &Entity, new: &str) -> Result<(), Renam
         None => Ok(()),
     }
 }
-
-/// The keywords of Luau.
-const KEYWORDS: [&str; 21] = [
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil",
-    "not", "or", "repeat", "return", "then", "true", "until", "while",
-];
 
 /// Reports the first syntax error of the project: a form with such an error may contain unknown references.
 fn check_files(project: &Project, name: &str) -> Result<(), RenameError> {
@@ -233,12 +324,17 @@ fn moved_scripts(project: &Project, old: &str, new: &str) -> Vec<(PathBuf, PathB
         let test = script.with_file_name(format!("{old}_test.lua"));
         [Some(script), test.exists().then_some(test)].into_iter().flatten()
     });
-    let moved = |from: PathBuf| {
-        let name = from.file_name()?.to_str()?.replacen(old, new, 1);
-        let to = from.with_file_name(name);
-        Some((from, to))
+    let with_new = |from: PathBuf| {
+        let to = moved(&from, old, new);
+        (from, to)
     };
-    with_test.filter_map(moved).collect()
+    with_test.map(with_new).collect()
+}
+
+/// Returns the path of a file that is named after a tool, after the rename of the tool.
+fn moved(from: &Path, old: &str, new: &str) -> PathBuf {
+    let name = from.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    from.with_file_name(name.replacen(old, new, 1))
 }
 
 fn shown(project: &Project, path: &Path) -> String {

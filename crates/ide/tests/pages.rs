@@ -50,6 +50,11 @@ fn blocks(page: &str) -> Vec<(String, Vec<Block>)> {
     sections
 }
 
+/// Returns whether a block is a file, and not the result of a feature.
+fn is_file(name: &str) -> bool {
+    Language::of(Path::new(name)).is_some() || name.ends_with(".jsonl")
+}
+
 /// The project of a section, with the cursor.
 struct Case {
     project: Project,
@@ -70,7 +75,7 @@ impl Case {
             let Some((_, name)) = block.info.split_once(' ') else { continue };
             let (name, is_unsaved) = name.strip_suffix(" unsaved").map_or((name, false), |name| (name, true));
             let path = root.join(name);
-            if Language::of(&path).is_none() {
+            if !is_file(name) {
                 continue;
             }
             if let Some(at) = block.text.find(CURSOR) {
@@ -156,21 +161,31 @@ impl Case {
             }
             "definition" => self.places(&ide::definition(project, path, offset)),
             "references" => self.places(&ide::references(project, path, offset, true)),
-            "rename" => match ide::rename(project, path, offset, argument) {
-                Err(error) => vec![format!("error: {error}")],
-                Ok(rename) => {
-                    let (span, old) = ide::rename_target(project, path, offset).unwrap();
-                    let mut shown = vec![format!("{old} at {}", self.here(span))];
-                    let name = |path: &Path| path.strip_prefix(&self.root).unwrap().display().to_string();
-                    for (path, edits) in rename.edits {
-                        shown.push(format!("--- {}\n{}", name(&path), self.edited(&path, edits).trim_end()));
+            "rename" | "rename-without-moves" => {
+                match ide::rename(project, path, offset, argument, name == "rename") {
+                    Err(error) => vec![format!("error: {error}")],
+                    Ok(rename) => {
+                        let (span, old) = ide::rename_target(project, path, offset).unwrap();
+                        let mut shown = vec![format!("{old} at {}", self.here(span))];
+                        let name = |path: &Path| path.strip_prefix(&self.root).unwrap().display().to_string();
+                        for (path, edits) in rename.edits {
+                            shown.push(format!(
+                                "--- {}\n{}",
+                                name(&path),
+                                self.edited(&path, edits).trim_end()
+                            ));
+                        }
+                        shown.extend(
+                            rename
+                                .moves
+                                .iter()
+                                .map(|(from, to)| format!("--- {} → {}", name(from), name(to))),
+                        );
+                        shown.extend(rename.unedited.iter().map(|unedited| format!("unedited {unedited}")));
+                        shown
                     }
-                    shown.extend(
-                        rename.moves.iter().map(|(from, to)| format!("--- {} → {}", name(from), name(to))),
-                    );
-                    shown
                 }
-            },
+            }
             "symbols" => {
                 let mut lines = Vec::new();
                 for symbol in ide::symbols(project, path) {
@@ -250,7 +265,7 @@ fn pages() {
             let case = Case::of(&blocks);
             for block in blocks.iter().rev().filter(|block| {
                 let name = block.info.split(' ').nth(1).unwrap_or_default();
-                Language::of(Path::new(name)).is_none()
+                !is_file(name)
             }) {
                 count += 1;
                 let found = case.run(&block.info);

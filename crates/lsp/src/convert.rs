@@ -15,7 +15,8 @@ use serde_json::Value;
 use url::Url;
 
 use crate::locations::{Locations, uri_of};
-use crate::position::{Encoding, Lines, split};
+use crate::position::{Lines, split};
+use crate::state::Settings;
 
 /// Parses the parameters of a request.
 pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
@@ -198,30 +199,31 @@ pub(crate) fn project_symbol(
     })
 }
 
-pub(crate) fn rename(
-    project: &Project,
-    rename: &Rename,
-    version_of: impl Fn(&Path) -> Option<i32>,
-    encoding: Encoding,
-) -> lsp::WorkspaceEdit {
-    let mut changes = Vec::new();
-    for (path, edits) in &rename.edits {
-        let (Some(text), Some(uri)) = (project.text(path), uri_of(path)) else { continue };
-        let edits = text_edits(edits, &Lines::of(&text, encoding));
-        changes.push(lsp::DocumentChange::TextDocumentEdit(lsp::TextDocumentEdit {
+/// Converts a rename. A client without versioned edits gets a map, which cannot contain moves.
+pub(crate) fn rename(project: &Project, rename: &Rename, settings: &Settings) -> lsp::WorkspaceEdit {
+    let edited = rename.edits.iter().filter_map(|(path, edits)| {
+        let lines = Lines::of(&project.text(path)?, settings.encoding);
+        Some((path, uri_of(path)?, text_edits(edits, &lines)))
+    });
+    if !settings.edits.has_versions {
+        let changes = edited.map(|(_, uri, edits)| (uri, edits)).collect();
+        return lsp::WorkspaceEdit { changes: Some(changes), ..lsp::WorkspaceEdit::default() };
+    }
+    let edits = edited.map(|(path, uri, edits)| {
+        lsp::DocumentChange::TextDocumentEdit(lsp::TextDocumentEdit {
             text_document: lsp::OptionalVersionedTextDocumentIdentifier {
-                version: version_of(path),
+                version: settings.documents.get(path).map(|document| document.version),
                 text_document_identifier: lsp::TextDocumentIdentifier { uri },
             },
             edits: edits.into_iter().map(lsp::Edit::TextEdit).collect(),
-        }));
-    }
-    for (from, to) in &rename.moves {
-        if let (Some(old_uri), Some(new_uri)) = (uri_of(from), uri_of(to)) {
-            let moved = lsp::RenameFile { old_uri, new_uri, options: None, annotation_id: None };
-            changes.push(lsp::DocumentChange::RenameFile(moved));
-        }
-    }
+        })
+    });
+    let moves = rename.moves.iter().filter_map(|(from, to)| {
+        let (old_uri, new_uri) = (uri_of(from)?, uri_of(to)?);
+        let moved = lsp::RenameFile { old_uri, new_uri, options: None, annotation_id: None };
+        Some(lsp::DocumentChange::RenameFile(moved))
+    });
+    let changes = edits.chain(moves).collect();
     lsp::WorkspaceEdit { document_changes: Some(changes), ..lsp::WorkspaceEdit::default() }
 }
 

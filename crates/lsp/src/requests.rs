@@ -1,7 +1,5 @@
 //! Requests: parameters in, results out.
 
-use std::path::Path;
-
 use deftool_ide as ide;
 use deftool_jsonrpc::{Error, code};
 use gen_lsp_types as lsp;
@@ -16,6 +14,9 @@ use crate::state::State;
 
 /// Maximum number of results of a search for symbols.
 const MAX_SYMBOLS: usize = 1000;
+
+/// Maximum number of places in a message that a rename does not edit.
+const MAX_UNEDITED: usize = 20;
 
 type Answer = Result<Value, Error>;
 
@@ -89,21 +90,18 @@ impl State {
     }
 
     fn rename(&mut self, params: Value) -> Answer {
-        let (mut failed, mut unmoved) = (None, Vec::new());
+        let (mut failed, mut unedited) = (None, Vec::new());
         let edit = self.in_file(params, |file, of: lsp::RenameParams| {
             let offset = file.offset(of.text_document_position_params.position);
-            let renamed = ide::rename(file.project, &file.path, offset, &of.new_name);
-            let version_of = |path: &Path| file.settings.documents.get(path).map(|document| document.version);
+            let moves_files = file.settings.edits.moves_files;
+            let renamed = ide::rename(file.project, &file.path, offset, &of.new_name, moves_files);
             let mut renamed = renamed.map_err(|error| failed = Some(error.to_string())).ok()?;
-            if !file.settings.moves_files {
-                unmoved = std::mem::take(&mut renamed.moves);
-            }
-            Some(convert::rename(file.project, &renamed, version_of, file.settings.encoding))
+            unedited = std::mem::take(&mut renamed.unedited);
+            Some(convert::rename(file.project, &renamed, file.settings))
         });
-        let advice = unmoved.iter().map(|(from, to)| {
-            format!("this editor cannot move files: rename {} to {}", from.display(), to.display())
-        });
-        self.settings.messages.extend(advice);
+        if !unedited.is_empty() {
+            self.settings.messages.push((lsp::MessageType::Warning, describe_unedited(&unedited)));
+        }
         match failed {
             Some(why) => Err(Error::new(code::REQUEST_FAILED, why)),
             None => edit,
@@ -120,4 +118,12 @@ impl State {
         });
         Ok(json!(found.take(MAX_SYMBOLS).collect::<Vec<_>>()))
     }
+}
+
+/// Returns the message about what a rename does not edit.
+fn describe_unedited(unedited: &[ide::Unedited]) -> String {
+    let shown = unedited.iter().take(MAX_UNEDITED).map(|unedited| format!("\n{unedited}"));
+    let more = unedited.len().saturating_sub(MAX_UNEDITED);
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    format!("not renamed, check by hand:{}{more}", shown.collect::<String>())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use deftool_jsonrpc::{Error, Framing, Id, Message, Reader, Received, code, write};
+use gen_lsp_types as lsp;
 use serde_json::{Value, json};
 
 use crate::locations::uri_of;
@@ -187,7 +188,7 @@ impl<W: Write> Server<W> {
                 None => Ok(()),
             },
             Ok(None) => Ok(()),
-            Err(error) => self.show(&format!("{method}: {}", error.message)),
+            Err(error) => self.show(lsp::MessageType::Error, &format!("{method}: {}", error.message)),
         }
     }
 
@@ -200,12 +201,13 @@ impl<W: Write> Server<W> {
 
     fn show_messages(&mut self) -> std::io::Result<()> {
         let messages = std::mem::take(&mut self.state.settings.messages);
-        messages.iter().try_for_each(|message| self.show(message))
+        messages.iter().try_for_each(|(kind, message)| self.show(*kind, message))
     }
 
-    /// Shows an error to the user.
-    fn show(&mut self, message: &str) -> std::io::Result<()> {
-        self.notification("window/showMessage", json!({"type": 1, "message": format!("deftool: {message}")}))
+    /// Shows a message to the user.
+    fn show(&mut self, kind: lsp::MessageType, message: &str) -> std::io::Result<()> {
+        let message = format!("deftool: {message}");
+        self.notification("window/showMessage", json!(lsp::ShowMessageParams { kind, message }))
     }
 
     fn notification(&mut self, method: &str, params: Value) -> std::io::Result<()> {

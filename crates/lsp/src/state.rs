@@ -28,12 +28,27 @@ pub(crate) struct Settings {
     pub(crate) documents: Documents,
     pub(crate) encoding: Encoding,
     pub(crate) with_snippets: bool,
-    /// Whether an edit can move files.
-    pub(crate) moves_files: bool,
+    /// What the edits of several files may contain.
+    pub(crate) edits: EditSupport,
     /// The API whose JSON hover shows.
     pub(crate) target: Target,
-    /// Messages for the user that were not sent yet.
-    pub(crate) messages: Vec<String>,
+    /// Errors and warnings for the user that were not sent yet.
+    pub(crate) messages: Vec<(lsp::MessageType, String)>,
+}
+
+/// What a client supports in the edits of several files.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct EditSupport {
+    /// Whether edits may have the versions of documents.
+    pub(crate) has_versions: bool,
+    /// Whether edits may move files.
+    pub(crate) moves_files: bool,
+}
+
+impl Settings {
+    pub(crate) fn add_error(&mut self, message: String) {
+        self.messages.push((lsp::MessageType::Error, message));
+    }
 }
 
 /// The `initializationOptions`.
@@ -52,7 +67,7 @@ impl State {
             documents: Documents::default(),
             encoding: Encoding::default(),
             with_snippets: false,
-            moves_files: false,
+            edits: EditSupport::default(),
             target: Target::OpenAi,
             messages: Vec::new(),
         };
@@ -73,12 +88,16 @@ impl State {
         let item = completion.and_then(|completion| completion.completion_item);
         self.settings.with_snippets = item.and_then(|item| item.snippet_support).unwrap_or_default();
         let edit = capabilities.workspace.and_then(|workspace| workspace.workspace_edit);
-        let operations = edit.and_then(|edit| edit.resource_operations).unwrap_or_default();
-        self.settings.moves_files = operations.contains(&lsp::ResourceOperationKind::Rename);
+        let edit = edit.unwrap_or_default();
+        let operations = edit.resource_operations.unwrap_or_default();
+        // Neovim lists only the operations, which require versioned edits.
+        let has_versions = edit.document_changes.unwrap_or_default() || !operations.is_empty();
+        let moves_files = operations.contains(&lsp::ResourceOperationKind::Rename);
+        self.settings.edits = EditSupport { has_versions, moves_files };
         match params.initialization_options.map(serde_json::from_value::<Option<Options>>) {
             Some(Ok(options)) => self.set_options(options.unwrap_or_default()),
             Some(Err(error)) => {
-                self.settings.messages.push(format!("invalid initializationOptions: {error}"));
+                self.settings.add_error(format!("invalid initializationOptions: {error}"));
             }
             None => {}
         }
@@ -104,12 +123,12 @@ impl State {
     }
 
     fn set_options(&mut self, options: Options) {
-        let messages = &mut self.settings.messages;
+        let mut errors = Vec::new();
         let mut target_of = |name: &str| {
             let target = Target::ALL.into_iter().find(|target| target.as_str() == name);
             if target.is_none() {
                 let known: Vec<_> = Target::ALL.iter().map(|target| target.as_str()).collect();
-                messages.push(format!("unknown target `{name}`; known targets: {}", known.join(", ")));
+                errors.push(format!("unknown target `{name}`; known targets: {}", known.join(", ")));
             }
             target
         };
@@ -117,6 +136,7 @@ impl State {
             self.settings.target = target;
         }
         self.workspace.targets = options.targets.iter().filter_map(|name| target_of(name)).collect();
+        errors.into_iter().for_each(|error| self.settings.add_error(error));
     }
 
     fn capabilities(&self) -> lsp::ServerCapabilities {
@@ -218,7 +238,7 @@ impl State {
         let Self { workspace, settings } = self;
         let mut published = Vec::new();
         for (project, changed, error) in workspace.changed_findings() {
-            settings.messages.extend(error);
+            error.into_iter().for_each(|error| settings.add_error(error));
             let mut locations = Locations::new(project, settings.encoding);
             for (path, findings) in changed {
                 let (Some(uri), text) = (uri_of(&path), project.text(&path)) else { continue };

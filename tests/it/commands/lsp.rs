@@ -26,21 +26,96 @@ fn client(root: &Path) -> Client {
     Client::open(command_in(root, &["lsp"]), root, json!({"workspace": {"workspaceEdit": edit}}))
 }
 
-#[test]
-fn an_editor_that_cannot_move_files_gets_the_paths_to_move() {
-    let (_project, root) = project();
+/// Renames `read` to `open` with a client that supports `edit`, and returns the edit and the messages.
+fn rename_with(edit: &Value) -> (Value, Vec<String>) {
+    let (project, root) = project();
+    project.write("scripts/read_test.lua", "local read = tool.load(\"read\")\n");
+    project.write("stub/read.eld", "(defscenario :name \"a\" (reply (call \"read\" (:path \"x\"))))\n");
+    project.write("read.recording.jsonl", "{\"name\": \"read\"}\n");
     let spec = root.join("specs/a.eld");
-    let mut client = Client::open(command_in(&root, &["lsp"]), &root, json!({}));
+    let capabilities = json!({"workspace": {"workspaceEdit": edit}});
+    let mut client = Client::open(command_in(&root, &["lsp"]), &root, capabilities);
     client.did_open(&spec, SPEC);
     let mut params = at(&spec, 0, 17);
     params["newName"] = json!("open");
     let edit = client.request("textDocument/rename", params);
-    assert_eq!(edit["documentChanges"].as_array().unwrap().len(), 1, "{edit}");
-    let scripts = root.join("scripts");
-    let (from, to) = (scripts.join("read.lua"), scripts.join("open.lua"));
-    let expected =
-        format!("deftool: this editor cannot move files: rename {} to {}", from.display(), to.display());
-    assert_eq!(client.messages, [expected]);
+    let messages = std::mem::take(&mut client.messages);
+    assert!(client.shut_down().success());
+    let text = edit.to_string().replace(&uri(&root), "ROOT");
+    (serde_json::from_str(&text).unwrap(), messages)
+}
+
+/// Clients without the operation `rename`, as Eglot 1.9, and clients that support only plain edits.
+#[test]
+fn an_editor_that_cannot_move_files_keeps_the_script() {
+    for (edit, has_versions) in [
+        (json!({"documentChanges": true}), true),
+        (json!({"documentChanges": true, "resourceOperations": ["create"]}), true),
+        (json!({"resourceOperations": ["create"]}), true),
+        (json!(null), false),
+    ] {
+        let (edit, messages) = rename_with(&edit);
+        let edits_of = |name: &str| match edit["documentChanges"].as_array() {
+            Some(changes) if has_versions => {
+                let change = changes.iter().find(|change| change["textDocument"]["uri"] == name).unwrap();
+                change["edits"].clone()
+            }
+            None if !has_versions => edit["changes"][name].clone(),
+            _ => panic!("{edit}"),
+        };
+        let texts = |name: &str| {
+            let edits = edits_of(name);
+            let texts =
+                edits.as_array().unwrap().iter().map(|edit| edit["newText"].as_str().unwrap().to_owned());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(texts("ROOT/specs/a.eld"), ["\"open\"", " :script \"scripts/read.lua\""]);
+        assert_eq!(texts("ROOT/scripts/read_test.lua"), ["open"]);
+        assert_eq!(texts("ROOT/stub/read.eld"), ["\"open\""]);
+        assert!(!edit.to_string().contains("rename"), "{edit}");
+        let expected = "deftool: not renamed, check by hand:\nread.recording.jsonl: recordings and journals are not edited";
+        assert_eq!(messages, [expected]);
+    }
+}
+
+#[test]
+fn an_editor_that_moves_files_moves_the_script_and_its_test_after_the_edits() {
+    let edit = rename_with(&json!({"documentChanges": true, "resourceOperations": ["rename"]})).0;
+    let changes = edit["documentChanges"].as_array().unwrap().iter();
+    let shown = changes.map(|change| match change["kind"].as_str() {
+        Some(kind) => format!("{kind} {} {}", change["oldUri"], change["newUri"]),
+        None => format!("{} {}", change["textDocument"]["uri"], change["edits"][0]["newText"]),
+    });
+    let expected = [
+        r#""ROOT/scripts/read_test.lua" "open""#,
+        r#""ROOT/specs/a.eld" "\"open\"""#,
+        r#""ROOT/stub/read.eld" "\"open\"""#,
+        r#"rename "ROOT/scripts/read.lua" "ROOT/scripts/open.lua""#,
+        r#"rename "ROOT/scripts/read_test.lua" "ROOT/scripts/open_test.lua""#,
+    ];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+}
+
+/// Findings of a test script follow each change, of the script and of the spec, and have quick fixes.
+#[test]
+fn mistakes_in_a_test_script_are_found_while_it_is_edited() {
+    let (project, root) = project();
+    let (spec, test) = (root.join("specs/a.eld"), root.join("scripts/read_test.lua"));
+    project.write("scripts/read_test.lua", "");
+    let mut client = client(&root);
+    client.did_open(&spec, SPEC);
+    let text = "local read = tool.load(\"raed\")\ntest(\"a\", function() expct(tool.load(\"read\")({ pth = \"a\" })) end)\n";
+    client.did_open(&test, text);
+    client.wait_for(&test, |codes| codes == ["1:DT430", "2:DT420", "2:DT431"]);
+    let range = client.findings[&uri(&test)][0]["range"].clone();
+    let params = json!({"textDocument": {"uri": uri(&test)}, "range": range, "context": {"diagnostics": []}});
+    let actions = client.request("textDocument/codeAction", params);
+    assert_eq!(actions[0]["edit"]["changes"][uri(&test)][0]["newText"], "read", "{actions}");
+    client.did_change(&test, 2, [0, 24, 0, 28], "read");
+    client.wait_for(&test, |codes| codes == ["2:DT420", "2:DT431"]);
+    let name = SPEC.find("path").unwrap() as u64 - 2;
+    client.did_change(&spec, 2, [0, name, 0, name + 4], "pth");
+    client.wait_for(&test, |codes| codes == ["2:DT420"]);
     assert!(client.shut_down().success());
 }
 

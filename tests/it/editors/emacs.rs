@@ -59,11 +59,16 @@ const SEEN_WITH_EGLOT: &str = r#"renamed: (deftool :name "weather" :description 
 
 script: return function(town) return town end
 
+test: test("a", function() expect(tool.load("weather")({ town = "Rome" })).is("Rome") end)
+
 formatted: (deftool
  :name "weather"
  :description "Get the weather."
  :args ((:name "town" :type string :description "The city to look at."))
  :accepts [(:town "Paris")])
+
+tests: 0
+called: "Oslo"
 
 "#;
 

@@ -42,9 +42,10 @@ diagnostics:
 completion: true
 hover: `:name`
 definition: weather.lua
-references: 4
+references: 5
 renamed: (deftool :name "weather" :description "Get the weather."| :args ((:name "town" :type string :description "The city to look at."))| :accepts [(:town "Paris")])
 script: return function(town) return town end
+test: test("a", function() expect(tool.load("weather")({ town = "Rome" })).is("Rome") end)
 formatted: (deftool| :name "weather"| :description "Get the weather."| :args ((:name "town" :type string :description "The city to look at."))| :accepts [(:town "Paris")])
 symbols: weather
 tokens: true
@@ -54,6 +55,13 @@ diagnostics: 1:30 DT420
 "#;
 
 const SEEN_WITH_PLUGIN: &str = "command: terminal\nlens: terminal\n";
+
+/// After the rename of the tool. `{script}`: the key that names the script, in an editor that cannot move files.
+const SEEN_AT_THE_END: &str = r#"tool: (deftool| :name "forecast"|{script} :description "Get the weather."| :args ((:name "town" :type string :description "The city to look at."))| :accepts [(:town "Paris")])
+test: test("a", function() expect(tool.load("forecast")({ town = "Rome" })).is("Rome") end)
+check: 0
+tests: 0
+"#;
 
 /// Returns a `PATH` with the tested binary.
 fn path_with_deftool() -> String {
@@ -70,6 +78,10 @@ fn project() -> Project {
          :description \"The city to look at.\"))\n :accepts [(:city \"Paris\")])\n",
     );
     project.write("scripts/weather.lua", "return function(city) return city end\n");
+    project.write(
+        "scripts/weather_test.lua",
+        "test(\"a\", function() expect(tool.load(\"weather\")({ city = \"Rome\" })).is(\"Rome\") end)\n",
+    );
     project
 }
 
@@ -82,7 +94,7 @@ fn neovim_shows_findings_completes_renames_and_runs_commands() {
     let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
     let documented = page.split("```lua\n").nth(1).unwrap().split("```").next().unwrap();
     let plugin = folder().join("../../editors/nvim").canonicalize().unwrap();
-    for with_plugin in [true, false] {
+    for (with_plugin, moves_files) in [(true, true), (false, true), (false, false)] {
         let project = project();
         let init = project.path("init.lua");
         let text =
@@ -97,12 +109,20 @@ fn neovim_shows_findings_completes_renames_and_runs_commands() {
             .env("XDG_STATE_HOME", STATE)
             .env("PATH", path_with_deftool())
             .env("RESULT", project.path("result"));
+        if !moves_files {
+            command.env("WITHOUT_MOVES", "1");
+        }
         let ended = command.current_dir(project.path("")).output().unwrap();
         let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
         let (with_comments, more) =
             if with_plugin { ("commentstring: ;; %s\n", SEEN_WITH_PLUGIN) } else { ("", "") };
         let expected = SEEN.replacen("diagnostics", &format!("{with_comments}diagnostics"), 1) + more;
+        let script = if moves_files { "" } else { " :script \"scripts/weather.lua\"|" };
+        let expected = expected + &SEEN_AT_THE_END.replace("{script}", script);
         assert_eq!(seen, expected, "{ended:?}");
+        let moved =
+            ["forecast.lua", "forecast_test.lua"].map(|name| project.path("scripts").join(name).exists());
+        assert_eq!(moved, [moves_files; 2]);
     }
 }
 
