@@ -1,6 +1,5 @@
-//! Calls that the compiler cannot check: how to stop a running script, a setting of glibc's allocator, a hint for the
-//! cache, and a system call filter.
-//! This is the only file with `unsafe`.
+//! Calls that the compiler cannot check: how to stop a running script, a setting of glibc's allocator, and a hint for the
+//! cache. This is the only file with `unsafe`.
 //!
 //! # Interrupts
 //!
@@ -52,12 +51,6 @@
 //! # Cache
 //!
 //! A prefetch loads a line of memory into the cache and has no other effect. It never faults, whatever the address.
-//!
-//! # System call filter
-//!
-//! `prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, …)` reads one `sock_fprog` and the instructions that it points to. Both
-//! live until the call returns, and the kernel has copied them then. It rejects an invalid filter. A valid one affects no
-//! memory: it decides whether later system calls of the thread fail.
 
 #![allow(unsafe_code)]
 
@@ -244,21 +237,6 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
-}
-
-/// Installs a system call filter for this thread, and for the processes that it starts. It cannot be removed. Requires
-/// `no_new_privs`.
-///
-/// # Errors
-/// When the system has no such filters, or rejects this one.
-#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) fn install_filter(filter: &mut [libc::sock_filter]) -> std::io::Result<()> {
-    let len = u16::try_from(filter.len()).map_err(|_| std::io::ErrorKind::InvalidInput)?;
-    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
-    // SAFETY: see the section on the system call filter.
-    let result =
-        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::from_ref(&program)) };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) const CRATES: [(&str, &[&str]); 15] = [
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 36] = [
+const HOMES: [(&str, &[&str]); 37] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -48,6 +48,7 @@ const HOMES: [(&str, &[&str]); 36] = [
     ("clap", &[""]),
     ("annotate-snippets", &["lang"]),
     ("cap-std", &["script"]),
+    ("seccompiler", &["script"]),
     ("unicode_names2", &["lang"]),
     ("sha2", &["lang"]),
     ("indicatif", &[""]),

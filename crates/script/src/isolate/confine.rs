@@ -95,14 +95,8 @@ pub(super) fn enter_domain() {
 /// programs gain no rights. Does nothing if system call filters are not available.
 #[cfg(unix)]
 pub(super) fn forbid_limits_of_others() {
-    #[cfg(all(
-        target_os = "linux",
-        target_env = "gnu",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ))]
-    if rustix::thread::set_no_new_privs(true).is_ok() {
-        let _ = crate::ffi::install_filter(&mut super::limits_filter::instructions());
-    }
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = super::limits_filter::install();
 }
 
 /// Drops the capabilities that allow reading the memory of other processes despite all security modules:

@@ -5,7 +5,7 @@
 //! as `setrlimit` and `ulimit` do. Reading limits is allowed. The filter covers each kind of system calls that the
 //! processor's kernel accepts. Source: `seccomp(2)`, `syscalls(2)`, and the tables of Linux 6.18.
 
-use libc::{EPERM, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, sock_filter};
+use seccompiler::sock_filter;
 
 /// The number of `prlimit64` in each kind of system calls, with its identifier (`AUDIT_ARCH_…` of `linux/audit.h`).
 #[cfg(target_arch = "x86_64")]
@@ -34,11 +34,22 @@ const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const END: u16 = 0x06;
 
+/// Actions (`linux/seccomp.h`): run the system call, or let it fail with `EPERM`.
+const ALLOW: u32 = 0x7FFF_0000;
+const REFUSE: u32 = 0x0005_0000 | 1;
+
 /// Number of instructions for one kind of system calls.
 const BLOCK: u8 = 4;
 
-/// Returns the instructions of the filter.
-pub(super) fn instructions() -> Vec<sock_filter> {
+/// Installs the filter for this thread, and for the processes that it starts. Set-user-ID programs gain no rights.
+///
+/// # Errors
+/// When the system has no system call filters.
+pub(super) fn install() -> Result<(), seccompiler::Error> {
+    seccompiler::apply_filter(&instructions())
+}
+
+fn instructions() -> Vec<sock_filter> {
     let load = |offset| sock_filter { code: LOAD, jt: 0, jf: 0, k: offset };
     // Each jump skips a number of the following instructions.
     let jump_if_equal =
@@ -57,7 +68,7 @@ pub(super) fn instructions() -> Vec<sock_filter> {
     }
     let mut filter: Vec<sock_filter> = blocks.into_iter().rev().flatten().collect();
     filter.extend([
-        end(SECCOMP_RET_ALLOW),
+        end(ALLOW),
         load(PROCESS),
         jump_if_equal(0, 4, 0),
         // Without a new limit, the call only reads. The pointer has two halves.
@@ -65,8 +76,8 @@ pub(super) fn instructions() -> Vec<sock_filter> {
         jump_if_equal(0, 0, 3),
         load(NEW_LIMIT + 4),
         jump_if_equal(0, 0, 1),
-        end(SECCOMP_RET_ALLOW),
-        end(SECCOMP_RET_ERRNO | EPERM.cast_unsigned()),
+        end(ALLOW),
+        end(REFUSE),
     ]);
     filter
 }
@@ -101,15 +112,14 @@ mod tests {
 
     #[test]
     fn only_limits_of_other_processes_are_refused() {
-        let refused = SECCOMP_RET_ERRNO | 1;
         for (abi, number) in ABIS {
             for new_limit in [8, 1 << 40] {
-                assert_eq!(result(abi, number, 7, new_limit), refused);
-                assert_eq!(result(abi, number, 0, new_limit), SECCOMP_RET_ALLOW);
-                assert_eq!(result(abi, number + 1, 7, new_limit), SECCOMP_RET_ALLOW);
-                assert_eq!(result(abi ^ 1, number, 7, new_limit), SECCOMP_RET_ALLOW);
+                assert_eq!(result(abi, number, 7, new_limit), REFUSE);
+                assert_eq!(result(abi, number, 0, new_limit), ALLOW);
+                assert_eq!(result(abi, number + 1, 7, new_limit), ALLOW);
+                assert_eq!(result(abi ^ 1, number, 7, new_limit), ALLOW);
             }
-            assert_eq!(result(abi, number, 7, 0), SECCOMP_RET_ALLOW);
+            assert_eq!(result(abi, number, 7, 0), ALLOW);
         }
     }
 }

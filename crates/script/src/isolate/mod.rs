@@ -25,7 +25,7 @@ pub(super) mod confine;
 mod conversion;
 #[cfg(unix)]
 mod guard;
-#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod limits_filter;
 mod options;
 #[cfg(unix)]
