@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock};
 
 use deftool_lang::schema::{ArgumentValidator, Arguments};
 use deftool_lang::tool::{CallContext, ToolCall};
+use deftool_process::HelperProgram;
 use deftool_script::{
-    Isolation, LocalVm, Parameter, ProcessOptions, RunnerOptions, Script, ScriptRunner, ScriptSink,
-    check_script,
+    Isolation, LocalVm, Parameter, RunnerOptions, Script, ScriptRunner, ScriptSink, check_script,
 };
 use divan::{Bencher, black_box};
 use serde_json::json;
@@ -174,7 +174,7 @@ fn computing() -> Arc<Script> {
 }
 
 fn in_processes() -> RunnerOptions {
-    let isolation = Isolation::Processes(ProcessOptions::this_program([CHILD]).unwrap());
+    let isolation = Isolation::Processes(HelperProgram::this_program([CHILD]).unwrap());
     RunnerOptions { isolation, ..RunnerOptions::default() }
 }
 

@@ -342,14 +342,14 @@ pub mod tool {
 ///
 /// ```no_run
 /// use deftool::Worker;
-/// use deftool::script::{Isolation, ProcessOptions, RunnerOptions, serve_isolated};
+/// use deftool::script::{HelperProgram, Isolation, RunnerOptions, serve_isolated};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// if std::env::args().nth(1).as_deref() == Some("script-host") {
 ///     serve_isolated();
 ///     return Ok(());
 /// }
-/// let program = ProcessOptions::this_program([String::from("script-host")])?;
+/// let program = HelperProgram::this_program([String::from("script-host")])?;
 /// let options = RunnerOptions { isolation: Isolation::Processes(program), ..RunnerOptions::default() };
 /// let worker = Worker::open("path/to/project").scripts(options).start().await?;
 /// # Ok(())
@@ -370,9 +370,9 @@ pub mod tool {
 /// assert!(options.threads > 0);
 /// ```
 pub mod script {
+    pub use deftool_process::HelperProgram;
     pub use deftool_script::{
-        Isolation, LogLevel, ProcessOptions, RunnerOptions, ScriptEvent, ScriptSink, guard_programs,
-        serve_isolated,
+        Isolation, LogLevel, RunnerOptions, ScriptEvent, ScriptSink, guard_programs, serve_isolated,
     };
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use deftool_process::HelperProgram;
 use deftool_script::{
-    Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
+    Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
 };
 
 use super::args::{Isolate, ScriptOptions};
@@ -22,7 +23,7 @@ pub(super) const SERVER_GUARD: &str = "server-guard";
 /// # Errors
 /// If the command runs scripts and the path of this executable is not known.
 pub(super) fn prepare(options: Option<&ScriptOptions>) -> Result<(), CliError> {
-    let program = match ProcessOptions::this_program([SCRIPT_HOST]) {
+    let program = match HelperProgram::this_program([SCRIPT_HOST]) {
         Ok(program) => program,
         // A root without `/proc`; the command starts no processes.
         Err(_) if options.is_none() => return Ok(()),
@@ -59,7 +60,7 @@ pub(super) fn start_with(options: &ScriptOptions, sink: ScriptSink) -> Result<Ar
     let isolation = match options.isolate {
         Isolate::Threads => Isolation::Threads,
         Isolate::Process => {
-            Isolation::Processes(ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?)
+            Isolation::Processes(HelperProgram::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?)
         }
     };
     let options = RunnerOptions { sink, isolation, ..RunnerOptions::default() };

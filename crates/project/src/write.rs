@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
 
-use deftool_script::create_beside;
+use deftool_process::files::create_beside;
 
 use crate::load::BYTE_ORDER_MARK;
 

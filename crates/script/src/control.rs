@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError
 use std::time::{Duration, Instant};
 
 use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_process::lock;
 use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -421,11 +422,6 @@ fn enforce(control: &Control, now: u64) -> Option<u64> {
     let reason = control.stopped().unwrap_or(reason);
     control.answer(Err(control.error(reason)));
     None
-}
-
-/// Locks `mutex` even if a thread panicked while holding it: no invariant spans these locks.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Formats a duration, as in `1.5 s` or `250 ms`.

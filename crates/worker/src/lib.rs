@@ -33,7 +33,6 @@ mod replay;
 mod secrets;
 mod server;
 mod stored;
-mod sync;
 mod time;
 mod timeline;
 mod tools;

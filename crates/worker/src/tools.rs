@@ -8,7 +8,7 @@ use deftool_lang::tool::{ToolSource, Toolbox};
 use deftool_project::{Generation, GenerationRunner, LiveProject, Trust, permission_requests};
 use deftool_script::ScriptRunner;
 
-use crate::sync::lock;
+use deftool_process::lock;
 
 /// A source of trust decisions: which requested permissions the scripts of a generation get.
 pub trait TrustSource: Send + Sync {

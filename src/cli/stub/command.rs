@@ -8,7 +8,7 @@ use crate::cli::command::{CliError, Exit};
 use crate::cli::interrupt::Signals;
 use crate::cli::output::eprint_error;
 #[cfg(target_os = "linux")]
-use deftool_script::processes::Descendants;
+use deftool_process::Descendants;
 use deftool_stub::Stub;
 
 /// The time after Ctrl-C in which the command and its descendants can exit by themselves. A terminal also sends Ctrl-C

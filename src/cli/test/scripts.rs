@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
+use deftool_process::files::remove_leftover_test_folders;
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
     Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, kill_programs, list_tests,
-    remove_leftover_test_folders, remove_test_folders, run_test,
+    remove_test_folders, run_test,
 };
 
 use super::super::args::TestOptions;

@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-pub(super) const CRATES: [(&str, &[&str]); 15] = [
+pub(super) const CRATES: [(&str, &[&str]); 16] = [
     ("lang", &[]),
+    ("process", &[]),
     ("chat", &["lang"]),
-    ("script", &["lang"]),
-    ("project", &["lang", "script"]),
-    ("worker", &["lang", "chat", "script", "project"]),
+    ("script", &["lang", "process"]),
+    ("project", &["lang", "process", "script"]),
+    ("worker", &["lang", "process", "chat", "script", "project"]),
     ("durable", &["chat", "project", "worker"]),
     ("otel", &["lang", "chat", "worker"]),
     ("stub", &["lang", "chat"]),
@@ -24,14 +25,14 @@ pub(super) const CRATES: [(&str, &[&str]); 15] = [
     (
         "",
         &[
-            "lang", "chat", "script", "project", "worker", "durable", "otel", "stub", "mcp", "lsp", "rpc",
-            "acp",
+            "lang", "process", "chat", "script", "project", "worker", "durable", "otel", "stub", "mcp",
+            "lsp", "rpc", "acp",
         ],
     ),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 37] = [
+const HOMES: [(&str, &[&str]); 38] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -47,15 +48,16 @@ const HOMES: [(&str, &[&str]); 37] = [
     ("notify", &["project"]),
     ("clap", &[""]),
     ("annotate-snippets", &["lang"]),
-    ("cap-std", &["script"]),
-    ("seccompiler", &["script"]),
+    ("cap-std", &["process", "script"]),
+    ("landlock", &["process"]),
+    ("seccompiler", &["process"]),
     ("unicode_names2", &["lang"]),
     ("sha2", &["lang"]),
     ("indicatif", &[""]),
     ("rustyline", &[""]),
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
-    ("rustix", &["script", "project", "worker", "durable", ""]),
+    ("rustix", &["process", "script", "project", "worker", "durable", ""]),
     ("tokio", &["script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),

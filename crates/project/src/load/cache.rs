@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use deftool_lang::spec::ToolSelection;
+use deftool_process::lock;
 
 use super::discover::scan_scripts;
 use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
 use super::read::{Known, ReadFile, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::model::Overlay;
-use crate::parallel::lock;
 use crate::paths::scripts_folder;
 
 /// Timestamp granularity of file systems: up to two seconds. A write this soon after a read may not change the stamp.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use deftool_lang::spec::ToolSelection;
+use deftool_process::lock;
 
 use super::loader::{LoadTarget, Loader};
 use super::notifications::FileEvents;
@@ -18,7 +19,6 @@ use super::reload::{LoadHandler, load_first, run_watch_loop};
 use crate::generation::Generation;
 use crate::load::{find_root, read_workers};
 use crate::model::{Load, LoadOptions, ProjectError};
-use crate::parallel::lock;
 
 /// Time between the first load without a tool and its removal.
 const REMOVAL_DELAY: Duration = Duration::from_secs(1);

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use deftool_process::lock;
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 
 use crate::load::{Folder, FolderId, Snapshot};
-use crate::parallel::lock;
 
 /// Delay after the last event. One save causes several events, and several files are often saved together.
 const QUIET_PERIOD: Duration = Duration::from_millis(10);

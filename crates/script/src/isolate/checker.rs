@@ -8,10 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::{Mutex, OnceLock};
 
-use super::options::ProcessOptions;
-use super::peer::Peer;
-use super::protocol::{GREETING, Octets, Reply, Request, START_LIMIT, invalid};
-use crate::control::lock;
+use deftool_process::frame::{Octets, invalid};
+use deftool_process::{HelperProgram, Peer, lock};
+
+use super::protocol::{GREETING, Reply, Request, START_LIMIT};
 use crate::error::clean;
 use crate::limits::CHILD_COMPILE_LIMIT;
 use crate::script::contract::{Contract, LoadError, compile_timeout};
@@ -24,7 +24,7 @@ static CHECKER: OnceLock<Checker> = OnceLock::new();
 /// Moves the compilation of scripts for [`check_script`](crate::check_script) and for project loads to child
 /// processes that run `program`, as for [`Isolation::Processes`](super::Isolation::Processes). Only the first call has
 /// an effect.
-pub fn check_in_processes(program: ProcessOptions) {
+pub fn check_in_processes(program: HelperProgram) {
     let _ = CHECKER.set(Checker { program, child: Mutex::new(None) });
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn checker() -> Option<&'static Checker> {
 
 /// The child process and the program that it runs.
 pub(crate) struct Checker {
-    program: ProcessOptions,
+    program: HelperProgram,
     child: Mutex<Option<Peer>>,
 }
 
@@ -65,7 +65,7 @@ impl Checker {
     }
 
     fn start(&self) -> Result<Peer, Option<io::Error>> {
-        let ProcessOptions { program, arguments } = &self.program;
+        let HelperProgram { program, arguments } = &self.program;
         let arguments = arguments.iter().map(OsString::as_os_str).chain([OsStr::new(COMPILER)]);
         let mut peer = Peer::start(program, arguments).map_err(Some)?;
         match peer.receive::<Reply>(START_LIMIT)? {

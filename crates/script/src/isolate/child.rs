@@ -11,16 +11,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
+use deftool_process::HelperProgram;
+use deftool_process::frame::{NO_PAYLOAD, frame_length, head, invalid, write_frame};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::options::ProcessOptions;
-use super::protocol::{
-    GREETING, NO_PAYLOAD, Reply, Request, START_LIMIT, WireCall, WireScript, frame_length, head, invalid,
-    write_frame,
-};
+use super::protocol::{GREETING, Reply, Request, START_LIMIT, WireCall, WireScript};
 use crate::control::{Answer, grace, timed_out};
 use crate::error::clean;
 use crate::events::{ScriptEvent, ScriptSink};
@@ -86,7 +84,7 @@ impl Child {
     ///
     /// # Errors
     /// When the program does not start, or is not a script host.
-    pub(super) async fn start(options: &ProcessOptions, kind: Arc<Kind>) -> Result<Self, ToolError> {
+    pub(super) async fn start(options: &HelperProgram, kind: Arc<Kind>) -> Result<Self, ToolError> {
         let failed = |problem: String| {
             let program = options.program.display();
             let message = format!("the script host `{program}` {problem}");

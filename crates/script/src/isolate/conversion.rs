@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::protocol::{Octets, WireScript};
+use deftool_process::frame::Octets;
+
+use super::protocol::WireScript;
 use crate::permission::{PathGrant, ScriptPermissions};
 use crate::script::module::Module;
 use crate::script::{Parameter, Script};

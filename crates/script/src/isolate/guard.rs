@@ -27,6 +27,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use deftool_process::frame::{NO_PAYLOAD, Octets, head, invalid, read_frame, write_frame};
+use deftool_process::{Descendants, confine};
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -34,10 +36,6 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
-
-use super::confine;
-use super::protocol::{NO_PAYLOAD, Octets, head, invalid, read_frame, write_frame};
-use crate::processes::Descendants;
 
 /// The last argument of a guard process.
 pub(crate) const GUARD: &str = "program-guard";

@@ -21,16 +21,11 @@
 #[cfg(unix)]
 mod checker;
 mod child;
-pub(super) mod confine;
 mod conversion;
 #[cfg(unix)]
 mod guard;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod limits_filter;
 mod options;
-#[cfg(unix)]
-mod peer;
-pub(super) mod protocol;
+mod protocol;
 mod serve;
 
 use std::collections::HashMap;
@@ -47,20 +42,18 @@ pub use checker::check_in_processes;
 pub(super) use checker::checker;
 #[cfg(unix)]
 pub(super) use guard::{GUARD, GuardReply, GuardRequest, next_reply};
-pub use options::{Isolation, ProcessOptions};
-#[cfg(unix)]
-pub(super) use peer::Peer;
-pub(super) use protocol::Octets;
+pub use options::Isolation;
 pub use serve::serve_isolated;
 
 /// Does nothing: this process compiles scripts itself.
 #[cfg(not(unix))]
-pub fn check_in_processes(_: ProcessOptions) {}
+pub fn check_in_processes(_: HelperProgram) {}
 
 use deftool_lang::tool::{CallContext, ToolCall, ToolError};
+use deftool_process::{HelperProgram, lock};
 
 use self::child::{Child, Job, Kind};
-use super::control::{Answer, lock};
+use super::control::Answer;
 use super::events::ScriptSink;
 use super::io;
 use super::runner::queue::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
@@ -73,7 +66,7 @@ const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.
 pub(super) struct ProcessPool {
-    options: ProcessOptions,
+    options: HelperProgram,
     memory: u64,
     sink: ScriptSink,
     /// One permit for each call that may run at the same time.
@@ -100,7 +93,7 @@ struct State {
 impl ProcessPool {
     /// Creates the pool for at most `usual` calls at a time, or `most` while all usual permits are in use.
     pub(super) fn new(
-        options: ProcessOptions,
+        options: HelperProgram,
         usual: usize,
         most: usize,
         memory: u64,

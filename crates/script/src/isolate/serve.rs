@@ -12,14 +12,12 @@ use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
+use deftool_process::frame::{NO_PAYLOAD, head, read_frame, write_frame};
+use deftool_process::{HelperProgram, confine, lock};
 use serde_json::Value;
 
-use super::confine;
-use super::options::ProcessOptions;
-use super::protocol::{
-    GREETING, NO_PAYLOAD, Reply, Request, WireCall, arguments, head, read_frame, write_frame,
-};
-use crate::control::{Control, Stop, lock};
+use super::protocol::{GREETING, Reply, Request, WireCall, arguments};
+use crate::control::{Control, Stop};
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::host::{guard_programs, kill_programs};
 use crate::limits::{DEFAULT_MEMORY, STACK_SIZE};
@@ -32,7 +30,7 @@ const LAST_CALL: Duration = Duration::from_millis(100);
 /// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that
 /// a script runs, and serves its parent until the parent closes the connection.
 ///
-/// The program that [`ProcessOptions`] names must call this first in `main`, and must then return. This process leaves
+/// The program that [`HelperProgram`] names must call this first in `main`, and must then return. This process leaves
 /// its session, and its stdin and stdout become `/dev/null`.
 ///
 /// # Errors
@@ -42,7 +40,7 @@ pub fn serve_isolated() -> io::Result<()> {
     if super::guard::is_requested() {
         return super::guard::serve();
     }
-    guard_programs(ProcessOptions::this_program(std::env::args_os().skip(1))?);
+    guard_programs(HelperProgram::this_program(std::env::args_os().skip(1))?);
     let (input, output) = take_pipes()?;
     confine::begin_session();
     confine::limit_memory(Some(DEFAULT_MEMORY));

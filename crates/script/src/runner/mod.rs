@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_process::lock;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
@@ -30,7 +31,7 @@ pub use local::LocalVm;
 use self::local::limit;
 use self::pool::Pool;
 use self::queue::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
-use crate::control::{Control, Stop, lock, run_after};
+use crate::control::{Control, Stop, run_after};
 use crate::error;
 use crate::events::ScriptSink;
 use crate::isolate::{Isolation, ProcessPool};

@@ -14,10 +14,10 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
+use deftool_process::lock;
 use mlua::chunk::Compiler;
 
 use super::contract::{self, Contract, LoadError, Returned, compile_timeout};
-use crate::control::lock;
 use crate::error;
 use crate::limits::{COMPILE_LIMIT, MAX_SOURCE, STACK_SIZE};
 

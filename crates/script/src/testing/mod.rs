@@ -26,8 +26,9 @@ use std::time::Instant;
 
 use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
+use deftool_process::lock;
 
-use super::control::{Control, lock};
+use super::control::Control;
 use super::events::{ScriptEvent, ScriptSink};
 use super::vm::Vm;
 use fakes::split_location;

@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-
-use crate::control::lock;
-use crate::leftover;
+use deftool_process::{files, lock};
 
 /// Maximum size of a file that a test reads or writes, in bytes.
 const MAX_FILE: usize = 8 << 20;
@@ -63,10 +61,10 @@ impl TempFolder {
         // Without links: the path of a grant must not be a link.
         let base = std::fs::canonicalize(&base).unwrap_or(base);
         for _ in 0..16 {
-            let path = leftover::test_folder_in(&base);
+            let path = files::test_folder_in(&base);
             let mut folders = lock(&LIVE_FOLDERS);
             let folders = folders.as_mut().ok_or("the tests were stopped")?;
-            match create_folder(&path).and_then(|()| leftover::lock_folder(&path)) {
+            match create_folder(&path).and_then(|()| files::lock_folder(&path)) {
                 Ok(lock_file) => {
                     folders.insert(path.clone());
                     return Ok(Self { path, written: Cell::new(0), created: Cell::new(0), _lock: lock_file });

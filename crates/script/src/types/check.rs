@@ -11,9 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(unix)]
+use deftool_process::Peer;
+use deftool_process::confine;
+use deftool_process::frame::{NO_PAYLOAD, Octets, head, read_frame, write_frame};
 use serde::{Deserialize, Serialize};
 
-use crate::isolate::{Octets, confine, protocol};
 use crate::limits::DEFAULT_MEMORY;
 use crate::script::module::{Module, module_path};
 
@@ -131,7 +134,7 @@ pub fn check_types(program: &Path, definitions: &str, jobs: &[TypeJob], limit: D
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index) else { return };
                     let result = check(&mut checker, program, definitions, job, limit);
-                    if let Some(slot) = crate::control::lock(&done).get_mut(index) {
+                    if let Some(slot) = deftool_process::lock(&done).get_mut(index) {
                         *slot = Some(result);
                     }
                 }
@@ -152,7 +155,7 @@ pub fn check_types(_: &Path, _: &str, jobs: &[TypeJob], _: Duration) -> Vec<Type
 /// Checks one job with `checker`, or with a new checker. A checker that fails is not used again.
 #[cfg(unix)]
 fn check(
-    checker: &mut Option<crate::isolate::Peer>,
+    checker: &mut Option<Peer>,
     program: &Path,
     definitions: &str,
     job: &TypeJob,
@@ -180,9 +183,7 @@ fn check(
 }
 
 #[cfg(unix)]
-fn start(program: &Path, definitions: &str) -> Result<crate::isolate::Peer, String> {
-    use crate::isolate::Peer;
-
+fn start(program: &Path, definitions: &str) -> Result<Peer, String> {
     let failed = |error: Option<io::Error>| {
         let reason = error.map_or_else(|| String::from("timed out"), |error| error.to_string());
         format!("cannot start the type checker `{}`: {reason}", program.display())
@@ -231,8 +232,8 @@ pub fn serve_type_checks<C>(
     let (mut input, output) = (io::stdin().lock(), io::stdout());
     send(&output, &GREETING)?;
     let mut checker = None;
-    while let Some(body) = protocol::read_frame(&mut input)? {
-        let (request, _) = protocol::head::<Request>(&body)?;
+    while let Some(body) = read_frame(&mut input)? {
+        let (request, _) = head::<Request>(&body)?;
         match request {
             Request::Define(definitions) => {
                 let defined = define(&definitions);
@@ -254,7 +255,7 @@ pub fn serve_type_checks<C>(
 
 fn send(output: &io::Stdout, answer: &impl Serialize) -> io::Result<()> {
     let mut frame = Vec::new();
-    protocol::write_frame(&mut frame, answer, protocol::NO_PAYLOAD)?;
+    write_frame(&mut frame, answer, NO_PAYLOAD)?;
     let mut output = output.lock();
     io::Write::write_all(&mut output, &frame)?;
     io::Write::flush(&mut output)

@@ -11,13 +11,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use deftool_chat::Feature;
+use deftool_process::lock;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::record::RequestRecord;
 use super::shared::Shared;
 use super::task::RequestTask;
-use crate::sync::lock;
 use crate::transport::{Page, PageResponse, busy_slots};
 
 /// Maximum time that a slot drains.

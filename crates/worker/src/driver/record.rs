@@ -11,6 +11,7 @@ use deftool_chat::Message;
 use deftool_chat::request::{
     Approval, Event, Failure, INTERRUPTED, JournalEntry, Outcome, RequestState, RequestStatus,
 };
+use deftool_process::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::EventLog;
 use crate::journal::Journal;
 use crate::recording::{Line, RequestRecorder};
-use crate::sync::lock;
 use crate::time::Clock;
 
 /// Maximum wait for the last bytes of a server that was lost.

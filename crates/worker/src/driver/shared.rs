@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use deftool_chat::BodyFallbacks;
 use deftool_chat::request::{Failure, RequestOptions};
+use deftool_process::lock;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,6 @@ use super::registry::Registry;
 use crate::config::WorkerConfig;
 use crate::replay::ReplayTransport;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
-use crate::sync::lock;
 use crate::transport::Transport;
 use deftool_lang::tool::{ToolSource, Toolbox};
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
 use deftool_chat::{BodyFallbacks, Capabilities};
+use deftool_process::lock;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,6 @@ use crate::journal::Durability;
 use crate::observer::{Observation, RequestObserver};
 use crate::recording::{Line, Stopped};
 use crate::replay::ReplayCursor;
-use crate::sync::lock;
 use crate::time::seconds;
 use crate::trace::RequestTrace;
 use crate::transport::Outgoing;

@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use deftool_chat::request::Approval;
 use deftool_lang::tool::ToolError;
+use deftool_process::lock;
 use serde_json::Value;
 
 use crate::recording::{Line, RecordedRequest};
-use crate::sync;
 
 /// The recorded calls of a request, and the state of its replay.
 #[derive(Debug)]
@@ -102,6 +102,6 @@ impl Calls {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        sync::lock(&self.0)
+        lock(&self.0)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use deftool_chat::Body;
 use deftool_chat::request::{Outcome, kind};
+use deftool_process::lock;
 use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 
@@ -15,7 +16,6 @@ use super::model::{ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
 use crate::recording::{Line, RecordedRequest, Session, Stopped, fit, redact_outcome};
 use crate::secrets::Mask;
-use crate::sync::lock;
 use crate::time::{Clock, RecordedTime};
 use crate::transport::{Incoming, Outgoing, TransportError};
 

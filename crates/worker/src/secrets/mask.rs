@@ -12,12 +12,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex};
 
+use deftool_process::lock;
 use regex_automata::meta::{BuildError, Regex};
 use regex_automata::util::captures::Captures;
 use serde_json::{Map, Value};
 
 use super::forms::SecretForms;
-use crate::sync::lock;
 
 /// Minimum length of a secret, in bytes. Shorter values match ordinary words.
 const MIN_LITERAL: usize = 6;

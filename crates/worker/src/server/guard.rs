@@ -28,7 +28,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
-use deftool_script::processes::Descendants;
+use deftool_process::Descendants;
 
 /// Maximum length of a request, in bytes.
 const MAX_REQUEST: usize = 4 << 20;

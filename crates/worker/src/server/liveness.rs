@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use deftool_script::processes::processes;
+use deftool_process::processes;
 use tokio::time::Instant;
 
-use crate::sync::lock;
+use deftool_process::lock;
 
 /// Minimum time between two samples: a tick is 10 ms.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -115,7 +115,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_busy_loop_of_this_process_is_observed() {
-        let own = deftool_script::processes::process(std::process::id()).unwrap();
+        let own = deftool_process::process(std::process::id()).unwrap();
         let probe = LivenessProbe::default();
         probe.track(Some(own.group));
         let begun = std::time::Instant::now();

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use deftool_lang::text::is_readable;
+use deftool_process::lock;
 
 use crate::secrets::Redactor;
-use crate::sync::lock;
 
 /// Maximum number of lines kept.
 const MAX_LINES: usize = 500;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 
-use deftool_script::processes::{process, processes};
+use deftool_process::{process, processes};
 
 /// Ports below those that systems assign by themselves, from 32768 on Linux and from 49152 elsewhere.
 const PORTS: Range<u16> = 20_000..32_768;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{FailReason, Failure};
-use deftool_script::processes::{is_dead, is_stopped};
+use deftool_process::{is_dead, is_stopped};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};

@@ -9,6 +9,7 @@ use deftool_chat::request::{
     Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Resumption, Run, RunConfig,
 };
 use deftool_lang::spec::Timers;
+use deftool_process::lock;
 use deftool_script::LogLevel;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,6 @@ use crate::replay::{ReplayCursor, ReplayTransport};
 use crate::server::{
     Condition, NotReady, Route, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
 };
-use crate::sync::lock;
 use crate::time::{Clock, NO_LIMIT};
 use crate::transport::Transport;
 use deftool_lang::tool::{ToolSource, Toolbox};

@@ -2,7 +2,8 @@
 //! call.
 
 use deftool_lang::tool::Meter;
-use deftool_script::{Isolation, ProcessOptions};
+use deftool_process::HelperProgram;
+use deftool_script::Isolation;
 
 use super::*;
 
@@ -10,7 +11,7 @@ use std::process::Command;
 
 /// Returns the isolation in child processes that run the real binary.
 pub(super) fn processes() -> Isolation {
-    Isolation::Processes(ProcessOptions {
+    Isolation::Processes(HelperProgram {
         program: PathBuf::from(env!("CARGO_BIN_EXE_deftool")),
         arguments: vec!["script-host".into()],
     })
@@ -24,7 +25,7 @@ pub(super) fn guard_programs() {
 
 /// Returns the isolation in child processes that run `text` in `/bin/sh`. `$0` is the binary and `$1` is `argument`.
 fn shell(text: &str, argument: &Path) -> Isolation {
-    Isolation::Processes(ProcessOptions {
+    Isolation::Processes(HelperProgram {
         program: PathBuf::from("/bin/sh"),
         arguments: ["-c".into(), text.into(), env!("CARGO_BIN_EXE_deftool").into(), argument.into()].into(),
     })
@@ -343,7 +344,7 @@ fn a_child_that_violates_the_protocol_is_killed() {
         assert!(error.message.contains(fragment), "{text}: {error}");
         assert!(events.lock().unwrap().len() <= 1010);
     }
-    let missing = ProcessOptions { program: PathBuf::from("/nowhere/deftool"), arguments: Vec::new() };
+    let missing = HelperProgram { program: PathBuf::from("/nowhere/deftool"), arguments: Vec::new() };
     let (runner, _) = isolated(Isolation::Processes(missing));
     let error = answer(&runner, &alive()).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Internal);

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use cap_std::fs::Dir;
 use deftool_lang::tool::ToolErrorKind;
+use deftool_process::files::is_temporary;
 
 use super::access::{Access, display_path};
 use super::context::FsContext;
 use super::grant::{GrantedPath, Leaf};
 use super::no_follow::open_folder;
 use crate::error::HostError;
-use crate::leftover;
 use crate::permission::is_hidden;
 
 /// Maximum number of files and folders that one `remove` deletes.
@@ -134,7 +134,7 @@ impl RemoveWalk<'_> {
             let entry = entry.map_err(failed)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let name = entry.file_name();
-            let is_temporary = name.to_str().is_some_and(leftover::is_temporary);
+            let is_temporary = name.to_str().is_some_and(is_temporary);
             if is_hidden(&name)
                 && !is_temporary
                 && !self.context.grants.covers(Access::Write, &path.join(&name))

@@ -7,12 +7,13 @@
 use std::fs::{File, Metadata};
 use std::io::Write as _;
 
+use deftool_process::files::create_temporary;
+
 use super::access::Access;
 use super::context::FsContext;
 use super::grant::{GrantedPath, Leaf};
 use super::open::open_end;
 use crate::error::HostError;
-use crate::leftover;
 
 /// Number of bytes to write between two checks for cancellation.
 const CHUNK: usize = 1 << 20;
@@ -40,7 +41,7 @@ pub(super) fn write(context: &FsContext, request: WriteRequest) -> Result<(), Ho
         }
         None => None,
     };
-    let (file, temporary) = leftover::create(&leaf.dir).map_err(|error| target.io_error(&error))?;
+    let (file, temporary) = create_temporary(&leaf.dir).map_err(|error| target.io_error(&error))?;
     let written = write_contents(context, &target, &file, &request.bytes, old.as_ref()).and_then(|()| {
         leaf.dir.rename(&temporary, &leaf.dir, &leaf.name).map_err(|error| target.io_error(&error))
     });

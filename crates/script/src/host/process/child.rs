@@ -13,18 +13,18 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, St
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use deftool_process::{HelperProgram, lock};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::sync::oneshot;
 
-use crate::ProcessOptions;
-use crate::control::{CallResource, lock, run_after};
+use crate::control::{CallResource, run_after};
 use crate::isolate::{GUARD, GuardReply, GuardRequest, next_reply};
 
 /// Time limit for a guard to end its program. Then the guard itself is killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The command that starts a guard.
-static GUARD_COMMAND: OnceLock<ProcessOptions> = OnceLock::new();
+static GUARD_COMMAND: OnceLock<HelperProgram> = OnceLock::new();
 /// Running programs. May also contain programs that ended recently.
 static RUNNING: Mutex<Vec<Weak<GuardedProgram>>> = Mutex::new(Vec::new());
 /// Whether no new program may start. Read-locked during a start, so that [`kill_programs`] misses no program.
@@ -33,7 +33,7 @@ static SHUTTING_DOWN: RwLock<bool> = RwLock::new(false);
 /// Sets the command that starts the guards for `process.run`. It must call
 /// [`serve_isolated`](crate::serve_isolated), as for `--isolate process`. Until it is set, `process.run` fails
 /// in this process. Only the first call has an effect.
-pub fn guard_programs(program: ProcessOptions) {
+pub fn guard_programs(program: HelperProgram) {
     let _ = GUARD_COMMAND.set(program);
 }
 

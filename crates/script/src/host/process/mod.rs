@@ -68,7 +68,7 @@ pub fn kill_programs() {}
 
 /// Does nothing: programs are not supported on this platform.
 #[cfg(not(unix))]
-pub fn guard_programs(_: crate::ProcessOptions) {}
+pub fn guard_programs(_: deftool_process::HelperProgram) {}
 
 #[cfg(not(unix))]
 pub(super) fn table(

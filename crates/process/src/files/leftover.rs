@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::control::lock;
+use crate::lock;
 
 /// Name pattern of temporary files: `.deftool-0123456789abcdef.tmp`.
 const PREFIX: &str = ".deftool-";
@@ -32,7 +32,7 @@ static SEEN: std::sync::Mutex<Vec<(u64, u64)>> = std::sync::Mutex::new(Vec::new(
 ///
 /// # Errors
 /// When no file can be created in the folder.
-pub(super) fn create(dir: &Dir) -> Result<(File, String)> {
+pub fn create_temporary(dir: &Dir) -> Result<(File, String)> {
     remove_leftover_files(dir);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -56,12 +56,12 @@ pub(super) fn create(dir: &Dir) -> Result<(File, String)> {
 /// When no file can be created in the folder.
 pub fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (file, name) = create(&Dir::open_ambient_dir(folder, ambient_authority())?)?;
+    let (file, name) = create_temporary(&Dir::open_ambient_dir(folder, ambient_authority())?)?;
     Ok((file, path.with_file_name(name)))
 }
 
 /// Returns whether `name` is the name of one of our temporary files.
-pub(super) fn is_temporary(name: &str) -> bool {
+pub fn is_temporary(name: &str) -> bool {
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     number.is_some_and(|number| number.len() == 16 && is_hex(number))
 }
@@ -78,7 +78,7 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// Returns the path of a new test folder in `base`.
-pub(super) fn test_folder_in(base: &Path) -> PathBuf {
+pub fn test_folder_in(base: &Path) -> PathBuf {
     base.join(format!("{TEST_PREFIX}{}-{:08x}", std::process::id(), fastrand::u32(..)))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn test_folder_in(base: &Path) -> PathBuf {
 /// # Errors
 /// When another process treated the folder as left behind: it is removed, or soon will be.
 #[cfg(unix)]
-pub(super) fn lock_folder(path: &Path) -> Result<Option<File>> {
+pub fn lock_folder(path: &Path) -> Result<Option<File>> {
     let folder = match open_folder(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(ErrorKind::AlreadyExists.into()),
         folder => folder?,
@@ -99,7 +99,7 @@ pub(super) fn lock_folder(path: &Path) -> Result<Option<File>> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn lock_folder(_: &Path) -> Result<Option<File>> {
+pub fn lock_folder(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
@@ -253,7 +253,7 @@ mod tests {
         let held = path(".deftool-3123456789abcdef.tmp");
         let holder = File::create(&held).unwrap();
         assert!(acquire_lock(&holder));
-        let (file, name) = create(&open(folder.path())).unwrap();
+        let (file, name) = create_temporary(&open(folder.path())).unwrap();
         assert!(!path(left).exists() && is_temporary(&name));
         for name in kept {
             assert!(path(name).exists(), "{name}");

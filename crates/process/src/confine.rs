@@ -22,7 +22,7 @@ const BASE: u64 = 512 << 20;
 const PER_CALL: u64 = 4;
 
 /// Makes this process a session leader that writes no core file and that other processes cannot trace.
-pub(crate) fn begin_session() {
+pub fn begin_session() {
     #[cfg(unix)]
     {
         // Fails only if this process already leads a process group, for example when a shell started it.
@@ -34,7 +34,7 @@ pub(crate) fn begin_session() {
 
 /// Makes this process a session leader and subreaper that other processes cannot trace.
 #[cfg(unix)]
-pub(super) fn begin_guard() {
+pub fn begin_guard() {
     let _ = rustix::process::setsid();
     forbid_tracing();
     #[cfg(target_os = "linux")]
@@ -48,7 +48,7 @@ fn forbid_tracing() {
 
 /// Limits this process to the memory that calls with a limit of `memory` bytes may need. `None` restores the original
 /// limit.
-pub(crate) fn limit_memory(memory: Option<u64>) {
+pub fn limit_memory(memory: Option<u64>) {
     #[cfg(unix)]
     {
         let maximum = getrlimit(Resource::Data).maximum;
@@ -64,7 +64,7 @@ pub(crate) fn limit_memory(memory: Option<u64>) {
 /// Set-user-ID programs gain no rights in a domain, and root loses the two capabilities that bypass the memory check.
 /// Does nothing if Landlock is not available.
 #[cfg(unix)]
-pub(super) fn enter_domain() {
+pub fn enter_domain() {
     #[cfg(target_os = "linux")]
     {
         use landlock::{
@@ -94,9 +94,9 @@ pub(super) fn enter_domain() {
 /// Forbids this thread, and the processes that it starts, to change the resource limits of other processes. Set-user-ID
 /// programs gain no rights. Does nothing if system call filters are not available.
 #[cfg(unix)]
-pub(super) fn forbid_limits_of_others() {
+pub fn forbid_limits_of_others() {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = super::limits_filter::install();
+    let _ = crate::limits_filter::install();
 }
 
 /// Drops the capabilities that allow reading the memory of other processes despite all security modules:

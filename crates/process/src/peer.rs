@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::protocol::{NO_PAYLOAD, head, read_frame, write_frame};
+use crate::frame::{NO_PAYLOAD, head, read_frame, write_frame};
 
 /// The child process. Killed when dropped.
-pub(crate) struct Peer {
+pub struct Peer {
     process: Child,
     link: UnixStream,
 }
@@ -24,10 +24,7 @@ impl Peer {
     ///
     /// # Errors
     /// When the program does not start.
-    pub(crate) fn start(
-        program: &Path,
-        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    ) -> io::Result<Self> {
+    pub fn start(program: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Self> {
         let (link, theirs) = UnixStream::pair()?;
         let process = Command::new(program)
             .args(arguments)
@@ -44,7 +41,7 @@ impl Peer {
     /// # Errors
     /// `None` when the child takes longer than `limit` to read the message or to answer it. An error when the child has
     /// ended or its answer is invalid. The child cannot be used again in either case.
-    pub(crate) fn ask<A: DeserializeOwned>(
+    pub fn ask<A: DeserializeOwned>(
         &mut self,
         message: &impl Serialize,
         limit: Duration,
@@ -59,7 +56,7 @@ impl Peer {
     ///
     /// # Errors
     /// As for [`ask`](Self::ask).
-    pub(crate) fn receive<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Option<io::Error>> {
+    pub fn receive<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Option<io::Error>> {
         let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_timed_out)?;
         let body = body.ok_or_else(|| Some(io::Error::other("the process exited")))?;
         Ok(head::<A>(&body).map_err(Some)?.0)
