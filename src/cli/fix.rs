@@ -12,7 +12,8 @@ use deftool_lang::diagnostic::{Fix, Severity, apply_fixes};
 use deftool_lang::spec::FileKind;
 use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceId, count};
-use deftool_project::{Input, Load, LoadOptions, load_with, replace_text};
+use deftool_process::files::replace_text;
+use deftool_project::{Input, Load, LoadOptions, load_with};
 
 use serde_json::{Value, json};
 

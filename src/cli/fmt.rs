@@ -5,10 +5,8 @@ use std::path::Path;
 use deftool_lang::spec::{FileKind, format};
 use deftool_lang::syntax::print::FormatError;
 use deftool_lang::text::{Sources, count};
-use deftool_project::{
-    BYTE_ORDER_MARK, OutsideLink, SourceText, display_name, read_source, read_stream, replace_text,
-    resolve_inputs,
-};
+use deftool_process::files::{BYTE_ORDER_MARK, replace_text};
+use deftool_project::{OutsideLink, SourceText, display_name, read_source, read_stream, resolve_inputs};
 
 use super::args::FmtOptions;
 use super::command::{CliError, Exit, command_dirs};

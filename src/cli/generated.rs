@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use deftool_project::{ProjectError, replace_file};
+use deftool_process::files::replace_file;
+use deftool_project::ProjectError;
 
 use super::command::CliError;
 use super::diff::unified;

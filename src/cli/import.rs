@@ -10,9 +10,9 @@ use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated, lower};
 use deftool_lang::syntax::{parse, write};
 use deftool_lang::text::{Sources, count, one_line};
 use deftool_mcp::{Offer, inspect};
+use deftool_process::files::replace_file;
 use deftool_project::{
-    Generation, SourceText, display_name, find_root, read_source, read_stream, replace_file,
-    script_candidates,
+    Generation, SourceText, display_name, find_root, read_source, read_stream, script_candidates,
 };
 use deftool_script::scaffold;
 

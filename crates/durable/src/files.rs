@@ -7,13 +7,16 @@ use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use deftool_project::{check_private, lock_private, open_or_create_private};
+use deftool_process::files::{check_private, lock_private, open_or_create_private};
 
 use crate::model::OpenError;
 
 /// Size of a database without tables, at most.
 const EMPTY: u64 = 4096;
+/// Maximum wait for the lock of a journal.
+const LOCK_LIMIT: Duration = Duration::from_secs(1);
 
 /// The device and the number of a file. `None`: the platform has none.
 pub(crate) type Identity = Option<(u64, u64)>;
@@ -102,7 +105,7 @@ impl Files {
         let path = self.beside(".lock");
         let unusable = |error: Error| OpenError::of_io(&path, &error);
         let file = open_or_create_private(&path, File::options().write(true)).map_err(unusable)?;
-        match lock_private(&file) {
+        match lock_private(&file, LOCK_LIMIT) {
             Ok(true) => Ok(file),
             Ok(false) => Err(OpenError::Locked { path: self.given.clone() }),
             Err(error) => Err(unusable(Error::other(format!(

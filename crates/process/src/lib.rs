@@ -14,7 +14,7 @@
 //! | `processes` | the processes of this machine, and the descendants of this process |
 //! | [`frame`], `peer` | messages to and from child processes |
 //! | [`confine`] | restrictions that a child process places on itself |
-//! | [`files`] | temporary files that a killed process leaves behind |
+//! | [`files`] | private files and their locks, atomic replacement, temporary files that a killed process leaves behind |
 //!
 //! Nothing here depends on tools, projects or requests.
 

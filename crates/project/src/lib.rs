@@ -37,10 +37,8 @@ mod model;
 mod parallel;
 mod paths;
 mod permissions;
-mod private;
 pub mod rules;
 mod watch;
-mod write;
 
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
@@ -53,9 +51,4 @@ pub use paths::{display_name, is_test_script, is_visible_spec, resolve_links};
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
 };
-pub use private::{
-    check_private, create_new_private, create_output, create_private, lock_private, open_or_create_private,
-    open_private, open_regular, untrusted_reason,
-};
 pub use watch::{EditedProject, Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
-pub use write::{replace_file, replace_text};

@@ -10,7 +10,8 @@ use deftool_chat::Message;
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, Outcome, normalize_conversation};
 use deftool_lang::spec::{Confirm, ToolKind};
 use deftool_lang::text::{count, one_line};
-use deftool_project::{create_new_private, permission_requests};
+use deftool_process::files::create_new_private;
+use deftool_project::permission_requests;
 use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::text::count;
+use deftool_process::files::create_private_folder;
 use deftool_project::find_root;
 use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
 
@@ -24,8 +25,8 @@ use super::interrupt::Interrupts;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
 use super::session::{
-    Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, make_folder,
-    new_name, resume_error, session_path,
+    Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, new_name,
+    resume_error, session_path,
 };
 use super::worker::{self, OpenWorker, Source, api_key, close, connect, join};
 use command::{InputLine, parse};
@@ -202,6 +203,6 @@ fn resume(
 /// Returns the history file and creates its folder.
 fn history() -> Option<PathBuf> {
     let file = history_file()?;
-    make_folder(file.parent()?).ok()?;
+    create_private_folder(file.parent()?).ok()?;
     Some(file)
 }

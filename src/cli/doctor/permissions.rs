@@ -4,9 +4,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use deftool_lang::text::count;
-use deftool_project::{
-    Generation, PermissionRequest, mcp_permission_request, permission_requests, untrusted_reason,
-};
+use deftool_process::files::untrusted_reason;
+use deftool_project::{Generation, PermissionRequest, mcp_permission_request, permission_requests};
 
 use super::line::{Line, counted, list};
 use crate::cli::command::environment;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::{count, one_line};
-use deftool_project::{Generation, GenerationRunner, Trust, find_root, permission_requests, replace_text};
+use deftool_process::files::replace_text;
+use deftool_project::{Generation, GenerationRunner, Trust, find_root, permission_requests};
 use deftool_script::ScriptRunner;
 use deftool_worker::{
     RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, Secrets, SubmitRequest,

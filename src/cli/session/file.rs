@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
-use deftool_project::{create_new_private, lock_private, open_private};
+use deftool_process::files::{create_new_private, lock_private, open_private};
 use serde_json::{Value, json};
 
 use super::model::{Line, Session, VERSION};
@@ -25,6 +26,9 @@ const MAX_LINE: u64 = 64 << 20;
 
 /// Maximum size of a session file, in bytes.
 const MAX_BYTES: u64 = 512 << 20;
+
+/// Maximum wait for the lock of a session.
+const LOCK_LIMIT: Duration = Duration::from_secs(1);
 
 /// A session that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +159,7 @@ pub(in crate::cli) fn is_stored(event: &Event) -> bool {
 /// Locks the file, so that it has one writer. The lock is released when the process ends. A session on a file system
 /// without locks is not locked, nor on Windows, where a lock would also prevent reading.
 fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
-    if cfg!(unix) && matches!(lock_private(file), Ok(false)) {
+    if cfg!(unix) && matches!(lock_private(file, LOCK_LIMIT), Ok(false)) {
         return Err(SessionError::InUse { path: path.to_owned() });
     }
     Ok(())

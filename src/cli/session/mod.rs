@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) use file::{SessionError, SessionFile, resume_error};
 pub(super) use model::{Line, Session};
-pub(super) use paths::{history_file, is_markdown, make_folder, new_name, session_path, sessions_folder};
+pub(super) use paths::{history_file, is_markdown, new_name, session_path, sessions_folder};
 pub(super) use redactor::SessionRedactor;
 pub(super) use writer::SessionWriter;
 

@@ -2,7 +2,6 @@
 //!
 //! Sessions are not stored in the project, because they are private and must not be committed or shared.
 
-use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -69,14 +68,6 @@ pub(in crate::cli) fn newest(folder: &Path, current: Option<&Path>) -> Option<Pa
         (is_session && !is_current).then(|| (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path))
     });
     sessions.max().map(|(_, path)| path)
-}
-
-/// Creates a folder that only its user can access, if it does not exist.
-pub(in crate::cli) fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }
 
 /// Returns the 64-bit FNV-1a hash, which is the same in every version of deftool.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use deftool_chat::Message;
 use deftool_chat::request::Event;
+use deftool_process::files::create_private_folder;
 
 use super::file::{SessionError, SessionFile, is_stored};
 use super::model::{Line, Session};
@@ -81,7 +82,7 @@ impl SessionWriter {
                 return;
             }
             let Some((head, rest)) = first.split_first() else { return };
-            let created = path.parent().map_or(Ok(()), super::paths::make_folder);
+            let created = path.parent().map_or(Ok(()), create_private_folder);
             let created = created.map_err(|source| SessionError::Io { path: path.clone(), source });
             let opened = created.and_then(|()| SessionFile::create(path, head, self.redactor()));
             match opened.and_then(|mut file| file.write(rest).map(|()| file)) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use deftool_project::create_output;
+use deftool_process::files::create_output;
 use deftool_stub::Received;
 use deftool_worker::is_secret_name;
 use serde_json::{Map, Value, json};

@@ -3,8 +3,7 @@
 //! The location is `$XDG_STATE_HOME/deftool` (XDG Base Directory Specification 0.8: a relative value is ignored), or
 //! the system's default.
 
-use std::fs::DirBuilder;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Returns the state folder, which may not exist. Returns `None` if no environment variable specifies it.
 pub(in crate::cli) fn state_folder() -> Option<PathBuf> {
@@ -19,12 +18,4 @@ pub(in crate::cli) fn state_folder() -> Option<PathBuf> {
         }
     });
     base.map(|base| base.join("deftool"))
-}
-
-/// Creates the folder if necessary, accessible only to the user.
-pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }

@@ -5,15 +5,18 @@
 //! and is renamed at the next change.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use deftool_project::{PermissionSet, untrusted_reason};
+use deftool_process::files::{
+    create_new_private, create_private_folder, lock_private, open_or_create_private, untrusted_reason,
+};
+use deftool_project::PermissionSet;
 use serde::{Deserialize, Serialize};
 
-use super::state::{make_folder, state_folder};
+use super::state::state_folder;
 use crate::cli::output::eprint_line;
 
 /// Trusted permissions by project path.
@@ -31,7 +34,7 @@ const VERSION: u32 = 1;
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 /// Maximum wait for the lock.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +74,7 @@ impl Store {
     /// Changes the stored permissions.
     pub(in crate::cli) fn change(&self, change: impl FnOnce(&mut Projects)) -> Result<(), StoreError> {
         let folder = self.folder.as_deref().ok_or(StoreError::NoFolder)?;
-        make_folder(folder).map_err(|source| io("create", folder, source))?;
+        create_private_folder(folder).map_err(|source| io("create", folder, source))?;
         check_owner(folder, &std::fs::metadata(folder).map_err(|source| io("access", folder, source))?)?;
         let _lock = lock(folder)?;
         let mut projects = match read(folder) {
@@ -139,11 +142,8 @@ fn write(folder: &Path, content: &Content) -> Result<(), StoreError> {
     text.push(b'\n');
     // Remove a file that was left by a killed process.
     let _ = std::fs::remove_file(&temporary);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&temporary).and_then(|mut file| {
+    let created = create_new_private(&temporary, File::options().write(true));
+    let written = created.and_then(|mut file| {
         file.write_all(&text)?;
         file.sync_all()
     });
@@ -162,42 +162,9 @@ fn free_name(folder: &Path) -> PathBuf {
 /// Acquires the lock, which is released on drop or when the process ends.
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join("trust.lock");
-    let started = Instant::now();
-    loop {
-        match try_lock(&path) {
-            Ok(file) => return Ok(file),
-            Err(error) if is_held(&error) && started.elapsed() < LOCK_TIMEOUT => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(source) => return Err(io("lock", &path, source)),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn try_lock(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
-}
-
-#[cfg(unix)]
-fn is_held(error: &std::io::Error) -> bool {
-    error.kind() == ErrorKind::WouldBlock
-}
-
-/// Opens the file without sharing, so that it cannot be opened twice.
-#[cfg(windows)]
-fn try_lock(path: &Path) -> std::io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt;
-
-    OpenOptions::new().create(true).truncate(false).write(true).share_mode(0).open(path)
-}
-
-#[cfg(windows)]
-fn is_held(error: &std::io::Error) -> bool {
-    // ERROR_SHARING_VIOLATION
-    error.raw_os_error() == Some(32)
+    let locked = open_or_create_private(&path, File::options().write(true)).and_then(|file| {
+        let is_locked = lock_private(&file, LOCK_LIMIT)?;
+        if is_locked { Ok(file) } else { Err(ErrorKind::WouldBlock.into()) }
+    });
+    locked.map_err(|source| io("lock", &path, source))
 }

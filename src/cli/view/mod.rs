@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use deftool_lang::text::count;
-use deftool_project::{create_output, open_regular};
+use deftool_process::files::{create_output, open_regular};
 use deftool_worker::{EntryKind, Timeline};
 
 use super::args::ViewOptions;

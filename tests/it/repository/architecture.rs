@@ -13,7 +13,7 @@ pub(super) const CRATES: [(&str, &[&str]); 16] = [
     ("script", &["lang", "process"]),
     ("project", &["lang", "process", "script"]),
     ("worker", &["lang", "process", "chat", "script", "project"]),
-    ("durable", &["chat", "project", "worker"]),
+    ("durable", &["process", "chat", "worker"]),
     ("otel", &["lang", "chat", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),

@@ -5,7 +5,7 @@
 //! and can be locked has no owner. Process IDs, which are reused, and times are not compared. Only regular files and
 //! folders of this user are removed, and links are not followed. On a file system without locks, nothing is removed.
 
-use std::fs::{File, Metadata};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
@@ -77,8 +77,26 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// Creates a test folder in `base` that only this user can access. It must be removed before its lock is dropped.
+///
+/// # Errors
+/// When no folder can be created in `base`.
+pub fn create_test_folder(base: &Path) -> Result<(PathBuf, Option<File>)> {
+    loop {
+        let path = test_folder_in(base);
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(&path).and_then(|()| lock_folder(&path)) {
+            Ok(lock) => return Ok((path, lock)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Returns the path of a new test folder in `base`.
-pub fn test_folder_in(base: &Path) -> PathBuf {
+fn test_folder_in(base: &Path) -> PathBuf {
     base.join(format!("{TEST_PREFIX}{}-{:08x}", std::process::id(), fastrand::u32(..)))
 }
 
@@ -87,7 +105,7 @@ pub fn test_folder_in(base: &Path) -> PathBuf {
 /// # Errors
 /// When another process treated the folder as left behind: it is removed, or soon will be.
 #[cfg(unix)]
-pub fn lock_folder(path: &Path) -> Result<Option<File>> {
+fn lock_folder(path: &Path) -> Result<Option<File>> {
     let folder = match open_folder(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(ErrorKind::AlreadyExists.into()),
         folder => folder?,
@@ -99,7 +117,7 @@ pub fn lock_folder(path: &Path) -> Result<Option<File>> {
 }
 
 #[cfg(not(unix))]
-pub fn lock_folder(_: &Path) -> Result<Option<File>> {
+fn lock_folder(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 

@@ -1,7 +1,20 @@
 //! Files that this process shares with other processes.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `private` | files that only their user may change, and locks |
+//! | `leftover` | temporary files and test folders, also those that a killed process left behind |
+//! | `replace` | atomic replacement |
 
 mod leftover;
+mod private;
+mod replace;
 
 pub use leftover::{
-    create_beside, create_temporary, is_temporary, lock_folder, remove_leftover_test_folders, test_folder_in,
+    create_beside, create_temporary, create_test_folder, is_temporary, remove_leftover_test_folders,
 };
+pub use private::{
+    check_private, create_new_private, create_output, create_private, create_private_folder, lock_private,
+    open_or_create_private, open_private, open_regular, untrusted_reason,
+};
+pub use replace::{BYTE_ORDER_MARK, replace_file, replace_text};

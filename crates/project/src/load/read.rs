@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::text::{Location, SourceFile, SourceId, Span};
-
+use deftool_process::files::BYTE_ORDER_MARK;
 use deftool_script::MAX_SOURCE;
 
 use super::snapshot::FileStamp;
@@ -19,9 +19,6 @@ pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// Read limit of scripts: one byte more than the size limit, so that a huge or endless file is rejected.
 pub(super) const MAX_SCRIPT_READ: u64 = MAX_SOURCE as u64 + 1;
-
-/// The UTF-8 byte order mark, which some editors write.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The text of a file. Invalid UTF-8 is replaced, and the first invalid byte is reported.
 pub struct SourceText {

@@ -12,6 +12,7 @@ use deftool_lang::spec::{FileKind, Tool, ToolKind, ToolSelection, WorkerSpec, lo
 use deftool_lang::syntax::parse;
 use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
+use deftool_process::files::BYTE_ORDER_MARK;
 
 use super::cache::{Cache, CachedFile};
 use super::directives::read_directives;
@@ -19,7 +20,7 @@ use super::discover::resolve_inputs;
 use super::levels::Levels;
 use super::model::SpecFile;
 use super::names;
-use super::read::{BYTE_ORDER_MARK, Known, MAX_BYTES, SourceText, read_source};
+use super::read::{Known, MAX_BYTES, SourceText, read_source};
 use super::scripts::find_script;
 use super::snapshot::Snapshot;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};

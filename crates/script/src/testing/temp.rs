@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use deftool_process::{files, lock};
+use deftool_process::files::create_test_folder;
+use deftool_process::lock;
 
 /// Maximum size of a file that a test reads or writes, in bytes.
 const MAX_FILE: usize = 8 << 20;
@@ -60,20 +61,12 @@ impl TempFolder {
         let base = std::env::temp_dir();
         // Without links: the path of a grant must not be a link.
         let base = std::fs::canonicalize(&base).unwrap_or(base);
-        for _ in 0..16 {
-            let path = files::test_folder_in(&base);
-            let mut folders = lock(&LIVE_FOLDERS);
-            let folders = folders.as_mut().ok_or("the tests were stopped")?;
-            match create_folder(&path).and_then(|()| files::lock_folder(&path)) {
-                Ok(lock_file) => {
-                    folders.insert(path.clone());
-                    return Ok(Self { path, written: Cell::new(0), created: Cell::new(0), _lock: lock_file });
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(format!("{}: {error}", path.display())),
-            }
-        }
-        Err(format!("{}: no unused name found", base.display()))
+        let mut folders = lock(&LIVE_FOLDERS);
+        let folders = folders.as_mut().ok_or("the tests were stopped")?;
+        let created = create_test_folder(&base);
+        let (path, lock) = created.map_err(|error| format!("{}: {error}", base.display()))?;
+        folders.insert(path.clone());
+        Ok(Self { path, written: Cell::new(0), created: Cell::new(0), _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -164,16 +157,4 @@ impl Drop for TempFolder {
             folders.remove(&self.path);
         }
     }
-}
-
-#[cfg(unix)]
-fn create_folder(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-
-    std::fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_folder(path: &Path) -> std::io::Result<()> {
-    std::fs::create_dir(path)
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use deftool_project::open_regular;
+use deftool_process::files::open_regular;
 use serde::Deserialize;
 use serde_json::Value;
 

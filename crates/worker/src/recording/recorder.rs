@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use deftool_project::create_private;
+use deftool_process::files::create_private;
 use serde_json::Value;
 
 use super::format::{Line, RecordingError, Session, VERSION};

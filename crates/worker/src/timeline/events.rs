@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::{Event, JournalEntry, Signal};
 use deftool_lang::schema::Repair;
-use deftool_project::open_regular;
+use deftool_process::files::open_regular;
 use serde_json::Value;
 
 use super::model::{

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use deftool_chat::request::{FailReason, Failure};
-use deftool_project::open_regular;
+use deftool_process::files::open_regular;
 use serde_json::Value;
 
 use super::calls::Calls;

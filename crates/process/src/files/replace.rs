@@ -4,9 +4,10 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
 
-use deftool_process::files::create_beside;
+use super::leftover::create_beside;
 
-use crate::load::BYTE_ORDER_MARK;
+/// The UTF-8 byte order mark, which some editors write.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Replaces the text `before` of the file at `path` with `after`, unless another process has done it. A byte order mark
 /// is kept.

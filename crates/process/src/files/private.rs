@@ -3,14 +3,13 @@
 //! They contain conversations, and they are read again later. So opening one never waits, opens only regular files, and
 //! rejects a file that another user could have written. A new file can be read only by its user.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek};
 use std::path::Path;
 use std::time::Duration;
 
-/// Number of attempts to lock a file, and the pause after each: one second in all.
-const LOCK_ATTEMPTS: u32 = 20;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// Pause between two attempts to lock a file.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens an existing file.
 ///
@@ -103,17 +102,28 @@ pub fn create_output(path: &Path, what: &str, beginning: &str) -> Result<File> {
     }
 }
 
+/// Creates a folder and its parents if they do not exist. Only their user can access new folders.
+///
+/// # Errors
+/// If a folder cannot be created.
+pub fn create_private_folder(path: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
 /// Locks a file for this process. The children of a killed process may hold its lock until they end, so a held lock is
-/// tried again for one second. Returns whether the file is locked.
+/// tried again until `limit`. Returns whether the file is locked.
 ///
 /// # Errors
 /// If the file system does not support locks.
-pub fn lock_private(file: &File) -> Result<bool> {
-    lock_with(file, || std::thread::sleep(LOCK_PAUSE))
+pub fn lock_private(file: &File, limit: Duration) -> Result<bool> {
+    lock_with(file, limit, || std::thread::sleep(LOCK_PAUSE))
 }
 
-fn lock_with(file: &File, mut pause: impl FnMut()) -> Result<bool> {
-    for _ in 0..LOCK_ATTEMPTS {
+fn lock_with(file: &File, limit: Duration, mut pause: impl FnMut()) -> Result<bool> {
+    for _ in 0..limit.as_millis() / LOCK_PAUSE.as_millis() {
         match file.try_lock() {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) => pause(),
@@ -195,10 +205,10 @@ mod tests {
         let open = || open_or_create_private(&path, File::options().write(true)).unwrap();
         let (ours, mut theirs) = (open(), Some(open()));
         theirs.as_ref().unwrap().lock().unwrap();
-        let mut pauses = 0;
-        assert!(!lock_with(&ours, || pauses += 1).unwrap());
-        assert_eq!(pauses, LOCK_ATTEMPTS);
-        assert!(lock_with(&ours, || drop(theirs.take())).unwrap());
+        let (limit, mut pauses) = (10 * LOCK_PAUSE, 0);
+        assert!(!lock_with(&ours, limit, || pauses += 1).unwrap());
+        assert_eq!(pauses, 10);
+        assert!(lock_with(&ours, limit, || drop(theirs.take())).unwrap());
     }
 
     #[cfg(unix)]
