@@ -25,6 +25,7 @@
 //! | [`project`] | loading of projects, permissions |
 //! | [`spec`], [`schema`] | tool specs, their findings, the JSON Schema of each API, validation |
 //! | [`script`] | the limits and the isolation of scripts |
+//! | [`process`] | guards of programs and servers |
 //! | [`tool`] | calls of tools, their errors, and the trait that runs them |
 //! | [`stub`] | a model server for tests |
 
@@ -336,18 +337,38 @@ pub mod tool {
     pub use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext};
 }
 
+/// The child processes of a program.
+///
+/// Managed servers, and the programs that scripts run, need a guard: a process that ends them with this program, even if
+/// it is killed. The guard may run the same executable:
+///
+/// ```no_run
+/// use deftool::process::{HelperProgram, serve_guard, set_guard};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// if std::env::args().nth(1).as_deref() == Some("guard") {
+///     return Ok(serve_guard()?);
+/// }
+/// set_guard(HelperProgram::this_program(["guard"])?);
+/// # Ok(())
+/// # }
+/// ```
+pub mod process {
+    pub use deftool_process::{HelperProgram, serve_guard, set_guard};
+}
+
 /// The limits and the isolation of scripts.
 ///
 /// The program may run scripts in child processes, which run the same executable:
 ///
 /// ```no_run
 /// use deftool::Worker;
-/// use deftool::script::{HelperProgram, Isolation, RunnerOptions, serve_isolated};
+/// use deftool::process::HelperProgram;
+/// use deftool::script::{Isolation, RunnerOptions, serve_isolated};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// if std::env::args().nth(1).as_deref() == Some("script-host") {
-///     serve_isolated();
-///     return Ok(());
+///     return Ok(serve_isolated()?);
 /// }
 /// let program = HelperProgram::this_program([String::from("script-host")])?;
 /// let options = RunnerOptions { isolation: Isolation::Processes(program), ..RunnerOptions::default() };
@@ -370,10 +391,7 @@ pub mod tool {
 /// assert!(options.threads > 0);
 /// ```
 pub mod script {
-    pub use deftool_process::HelperProgram;
-    pub use deftool_script::{
-        Isolation, LogLevel, RunnerOptions, ScriptEvent, ScriptSink, guard_programs, serve_isolated,
-    };
+    pub use deftool_script::{Isolation, LogLevel, RunnerOptions, ScriptEvent, ScriptSink, serve_isolated};
 }
 
 /// A model server for tests.

@@ -95,17 +95,18 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use deftool::process::{HelperProgram, serve_guard, set_guard};
 //! use deftool::project::{PermissionSet, Trust};
-//! use deftool::worker::{GuardProgram, NotReady, OpenError, SubmitError, SubmitRequest, Worker, WorkerState, guard_server};
+//! use deftool::worker::{NotReady, OpenError, SubmitError, SubmitRequest, Worker, WorkerState};
 //!
 //! if std::env::args().nth(1).as_deref() == Some("guard") {
-//!     return Ok(guard_server()?);
+//!     return Ok(serve_guard()?);
 //! }
-//! let guard = GuardProgram::this_program(["guard"])?;
+//! set_guard(HelperProgram::this_program(["guard"])?);
 //! let mut permissions = PermissionSet::default();
 //! permissions.server.insert(String::from("llama-server --port {port} -m model.gguf"));
 //! permissions.net.insert(String::from("api.example.org"));
-//! let opened = Worker::open("path/to/project").guard(guard).trust(Trust::Only(permissions.into())).start().await;
+//! let opened = Worker::open("path/to/project").trust(Trust::Only(permissions.into())).start().await;
 //! let worker = match opened {
 //!     Ok(worker) => worker,
 //!     Err(OpenError::NotTrusted { missing }) => return Err(format!("it also needs {}", missing.len()).into()),
@@ -220,9 +221,8 @@
 //! ```
 
 pub use deftool_worker::{
-    Approvals, AskError, EventStream, GuardProgram, HttpTransport, Incoming, InvalidSpec, NotReady,
-    Observation, Observer, OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError,
-    RequestObserver, RequestStream, ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource,
-    Toolbox, Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
-    guard_server,
+    Approvals, AskError, EventStream, HttpTransport, Incoming, InvalidSpec, NotReady, Observation, Observer,
+    OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError, RequestObserver, RequestStream,
+    ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport,
+    TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
 };

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use deftool_process::HelperProgram;
-use deftool_script::{
-    Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
-};
+use deftool_process::{HelperProgram, set_guard};
+use deftool_script::{Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes};
 
 use super::args::{Isolate, ScriptOptions};
 use super::command::CliError;
 use super::script_log;
 
-/// The first argument of the child processes of `--isolate process` and of the guards of programs.
+/// The argument of the child processes of `--isolate process`.
 pub(super) const SCRIPT_HOST: &str = "script-host";
 
-/// The first argument of the guards of managed servers.
-pub(super) const SERVER_GUARD: &str = "server-guard";
+/// The argument of the guards of programs and managed servers.
+pub(super) const GUARD: &str = "guard";
 
-/// Configures the child processes of a command: the guards of programs and, with `--isolate process`, the script
+/// Configures the child processes of a command: the guards of programs and servers and, with `--isolate process`, the script
 /// compiler. Must be called before any file is read. `options`: those of a command that runs scripts.
 ///
 /// # Errors
@@ -29,7 +27,7 @@ pub(super) fn prepare(options: Option<&ScriptOptions>) -> Result<(), CliError> {
         Err(_) if options.is_none() => return Ok(()),
         Err(error) => return Err(CliError::Runtime(error)),
     };
-    guard_programs(program.clone());
+    set_guard(HelperProgram { arguments: vec![GUARD.into()], ..program.clone() });
     if options.is_some_and(|scripts| scripts.isolate == Isolate::Process) {
         check_in_processes(program);
     }

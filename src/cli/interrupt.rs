@@ -134,7 +134,7 @@ fn start_thread(handle: impl AsyncFnOnce(Signals) + Send + 'static) -> Result<()
 
 /// Ends the process and the programs of its scripts.
 pub(super) fn end_now() -> ! {
-    deftool_script::kill_programs();
+    deftool_process::kill_programs();
     std::process::exit(i32::from(exit_code()));
 }
 

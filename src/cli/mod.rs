@@ -81,9 +81,7 @@ pub fn main() -> ExitCode {
         Some(engine::SCRIPT_HOST) => {
             engine::prepare(None).and_then(|()| deftool_script::serve_isolated().map_err(CliError::Runtime))
         }
-        Some(engine::SERVER_GUARD) => {
-            engine::prepare(None).and_then(|()| deftool_worker::guard_server().map_err(CliError::Runtime))
-        }
+        Some(engine::GUARD) => deftool_process::serve_guard().map_err(CliError::Runtime),
         _ => return run(),
     };
     finish(result.map(|()| Exit::Clean), false)
@@ -161,7 +159,7 @@ fn write_manual(folder: &Path) -> Result<Exit, CliError> {
 /// exit code.
 fn finish(result: Result<Exit, CliError>, json: bool) -> ExitCode {
     // No program started by a script may outlive this process.
-    deftool_script::kill_programs();
+    deftool_process::kill_programs();
     telemetry::finish();
     match result {
         Ok(exit) => match output::stdout_error() {

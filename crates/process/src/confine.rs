@@ -2,8 +2,8 @@
 //! embeds the engine: scripts on threads leave their process unchanged.
 //!
 //! A script host leads its own session, so that Ctrl-C on the terminal does not reach it. It writes no core file, and
-//! other processes of its user cannot trace it. A program's guard leads its own session too, cannot be traced, and is
-//! the subreaper of its program: it becomes the parent of orphaned descendants.
+//! other processes of its user cannot trace it. A guard leads its own session too, cannot be traced, and is the subreaper
+//! of its program: it becomes the parent of orphaned descendants.
 //!
 //! The process's memory limit backs up the limits of calls. It applies to data, not to address space, of which an
 //! allocator reserves far more than it uses. Programs that a script runs would inherit it, so children that may run
@@ -32,16 +32,16 @@ pub fn begin_session() {
     forbid_tracing();
 }
 
-/// Makes this process a session leader and subreaper that other processes cannot trace.
+/// Makes this process a session leader and subreaper.
 #[cfg(unix)]
-pub fn begin_guard() {
+pub(crate) fn begin_guard() {
     let _ = rustix::process::setsid();
-    forbid_tracing();
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-fn forbid_tracing() {
+/// Keeps other processes of the user from tracing this one.
+pub(crate) fn forbid_tracing() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
@@ -64,7 +64,7 @@ pub fn limit_memory(memory: Option<u64>) {
 /// Set-user-ID programs gain no rights in a domain, and root loses the two capabilities that bypass the memory check.
 /// Does nothing if Landlock is not available.
 #[cfg(unix)]
-pub fn enter_domain() {
+pub(crate) fn enter_domain() {
     #[cfg(target_os = "linux")]
     {
         use landlock::{
@@ -94,7 +94,7 @@ pub fn enter_domain() {
 /// Forbids this thread, and the processes that it starts, to change the resource limits of other processes. Set-user-ID
 /// programs gain no rights. Does nothing if system call filters are not available.
 #[cfg(unix)]
-pub fn forbid_limits_of_others() {
+pub(crate) fn forbid_limits_of_others() {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = crate::limits_filter::install();
 }

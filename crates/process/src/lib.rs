@@ -12,6 +12,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `processes` | the processes of this machine, and the descendants of this process |
+//! | `guard` | programs that run under a guard, which ends them and their descendants |
 //! | [`frame`], `peer` | messages to and from child processes |
 //! | [`confine`] | restrictions that a child process places on itself |
 //! | [`files`] | private files and their locks, atomic replacement, temporary files that a killed process leaves behind |
@@ -21,6 +22,7 @@
 pub mod confine;
 pub mod files;
 pub mod frame;
+mod guard;
 mod helper;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod limits_filter;
@@ -30,6 +32,9 @@ mod processes;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(unix)]
+pub use guard::{Child, KillHandle, LaunchPlan, Supervision};
+pub use guard::{has_guard, kill_programs, serve_guard, set_guard};
 pub use helper::HelperProgram;
 #[cfg(unix)]
 pub use peer::Peer;

@@ -61,8 +61,8 @@ pub use recording::{
 pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
 pub use secrets::{Mask, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use server::{
-    GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
-    guard_server, is_port_free, port_holder,
+    NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus, is_port_free,
+    port_holder,
 };
 pub use stored::{Authority, STORED_FIELDS, StoredFile};
 pub use timeline::{

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_process::files::remove_leftover_test_folders;
+use deftool_process::kill_programs;
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
-    Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, kill_programs, list_tests,
+    Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests,
     remove_test_folders, run_test,
 };
 

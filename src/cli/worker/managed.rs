@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_project::find_root;
-use deftool_worker::{GuardProgram, NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
+use deftool_worker::{NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
 use crate::cli::args::WorkerOptions;
 use crate::cli::command::{CliError, command_dirs};
-use crate::cli::engine::SERVER_GUARD;
 use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, cut, eprint_line, stderr_is_terminal};
 use crate::cli::spinner::Spinner;
@@ -32,8 +31,7 @@ pub(super) async fn start(
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
     let root = find_root(&command_dirs(options.project.as_deref())?.project)?;
-    let guard = GuardProgram::this_program([SERVER_GUARD]).map_err(CliError::Runtime)?;
-    let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root, guard) };
+    let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root) };
     let begun = Instant::now();
     let worker = Worker::start_managed(config, tools, server);
     let ready = wait_until_ready(&worker).await;

@@ -180,14 +180,14 @@ fn launch(
     folder: PathBuf,
 ) -> Launch {
     use deftool_mcp::ServerProgram;
-    use deftool_script::StreamProgram;
+    use deftool_script::start_program;
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
     Box::new(move || {
         let (command, env, folder) = (command.clone(), env.clone(), folder.clone());
         let variables = variables.clone();
         Box::pin(async move {
-            let mut program = StreamProgram::start(command, env, variables, &folder).await?;
+            let mut program = start_program(command, env, variables, &folder).await?;
             let missing = || std::io::Error::other("it has no pipes");
             let input = program.stdin.take().ok_or_else(missing)?;
             let output = program.stdout.take().ok_or_else(missing)?;
@@ -213,7 +213,7 @@ fn launch(
                 }
             });
             let ended = async move {
-                let how = program.ended().await;
+                let how = program.wait().await.map_or_else(|error| error.to_string(), describe);
                 let _ = tokio::time::timeout(LAST_LINES, reader).await;
                 let lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
                 if lines.is_empty() {
@@ -225,6 +225,15 @@ fn launch(
             Ok(ServerProgram { input: Box::new(input), output: Box::new(output), ended: Box::pin(ended) })
         })
     })
+}
+
+#[cfg(unix)]
+fn describe(status: std::process::ExitStatus) -> String {
+    match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was terminated by signal {signal}"),
+        (None, None) => String::from("exited"),
+    }
 }
 
 #[cfg(not(unix))]

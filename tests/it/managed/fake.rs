@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use deftool_lang::spec::ServerSpec;
 use deftool_test_support::server::{Act, Answer, Received, Server, Texts, call, delta, finish};
-use deftool_worker::{GuardProgram, ServerOptions};
+use deftool_worker::ServerOptions;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 
@@ -32,11 +32,8 @@ pub(super) fn options(behaviour: &str) -> ServerOptions {
         cwd: None,
         port: None,
     };
-    let guard = GuardProgram {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_deftool")),
-        arguments: vec!["server-guard".into()],
-    };
-    let mut options = ServerOptions::of_spec(&spec, Path::new("/"), guard);
+    crate::support::process::set_guard();
+    let mut options = ServerOptions::of_spec(&spec, Path::new("/"));
     options.limits.start = Duration::from_secs(60);
     options.limits.restarts.first_delay = Duration::from_millis(20);
     options

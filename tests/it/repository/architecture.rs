@@ -58,7 +58,7 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["process", "script", "project", "worker", "durable", ""]),
-    ("tokio", &["script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
+    ("tokio", &["process", "script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
     ("restate-sdk", &["durable"]),

@@ -1,4 +1,12 @@
-//! Measurements of a running process.
+//! Guards of the processes that tests start, and measurements of a running process.
+
+use deftool_process::HelperProgram;
+
+/// Uses the real binary as the guard of programs and servers that this process starts.
+pub(crate) fn set_guard() {
+    let program = env!("CARGO_BIN_EXE_deftool").into();
+    deftool_process::set_guard(HelperProgram { program, arguments: vec!["guard".into()] });
+}
 
 /// Returns the peak memory of a process so far, in KiB.
 pub(crate) fn peak_memory(id: u32) -> u64 {

@@ -25,8 +25,7 @@ use mlua::{Lua, Table};
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
 pub use http::client_builder;
 #[cfg(unix)]
-pub use process::StreamProgram;
-pub use process::{guard_programs, kill_programs};
+pub use process::start_program;
 pub(super) use state::{Host, Marks, Phase, TaskThread};
 
 use super::script::Script;

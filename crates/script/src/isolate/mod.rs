@@ -22,8 +22,6 @@
 mod checker;
 mod child;
 mod conversion;
-#[cfg(unix)]
-mod guard;
 mod options;
 mod protocol;
 mod serve;
@@ -40,8 +38,6 @@ use tokio_util::sync::CancellationToken;
 pub use checker::check_in_processes;
 #[cfg(unix)]
 pub(super) use checker::checker;
-#[cfg(unix)]
-pub(super) use guard::{GUARD, GuardReply, GuardRequest, next_reply};
 pub use options::Isolation;
 pub use serve::serve_isolated;
 

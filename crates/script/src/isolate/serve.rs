@@ -13,13 +13,12 @@ use std::time::Duration;
 use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 use deftool_process::frame::{NO_PAYLOAD, head, read_frame, write_frame};
-use deftool_process::{HelperProgram, confine, lock};
+use deftool_process::{confine, kill_programs, lock};
 use serde_json::Value;
 
 use super::protocol::{GREETING, Reply, Request, WireCall, arguments};
 use crate::control::{Control, Stop};
 use crate::events::{ScriptEvent, ScriptSink};
-use crate::host::{guard_programs, kill_programs};
 use crate::limits::{DEFAULT_MEMORY, STACK_SIZE};
 use crate::runner::pool::Pool;
 use crate::script::{Script, check_script};
@@ -27,20 +26,17 @@ use crate::script::{Script, check_script};
 /// Time limit for the end of a running call after the parent has ended.
 const LAST_CALL: Duration = Duration::from_millis(100);
 
-/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that
-/// a script runs, and serves its parent until the parent closes the connection.
+/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), and serves its parent until the
+/// parent closes the connection.
 ///
-/// The program that [`HelperProgram`] names must call this first in `main`, and must then return. This process leaves
-/// its session, and its stdin and stdout become `/dev/null`.
+/// The program that `Isolation::Processes` names must call this first in `main`, or after [`set_guard`] if its scripts
+/// run programs, and must then return. This process leaves its session, and its stdin and stdout become `/dev/null`.
+///
+/// [`set_guard`]: deftool_process::set_guard
 ///
 /// # Errors
 /// When the pipes cannot be duplicated, or a message is invalid.
 pub fn serve_isolated() -> io::Result<()> {
-    #[cfg(unix)]
-    if super::guard::is_requested() {
-        return super::guard::serve();
-    }
-    guard_programs(HelperProgram::this_program(std::env::args_os().skip(1))?);
     let (input, output) = take_pipes()?;
     confine::begin_session();
     confine::limit_memory(Some(DEFAULT_MEMORY));

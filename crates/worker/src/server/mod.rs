@@ -2,7 +2,7 @@
 //!
 //! Input: [`ServerOptions`], from `:server` in a spec. Output: a condition that the worker reports and waits for, a
 //! transport to the server ([`route`]), its last log lines ([`logs`]), and its CPU activity ([`liveness`]). A separate
-//! task ([`supervisor`]) manages the server. A separate process ([`guard`]) ends the server when the worker exits for
+//! task ([`supervisor`]) manages the server. Its guard ([`deftool_process`]) ends the server when the worker exits for
 //! any reason. [`policy`] decides when a server is restarted; it does not read a clock.
 //!
 //! When the server is lost, a request with an open stream fails and keeps its text. A request that runs a tool
@@ -12,8 +12,6 @@
 //! Servers that go to the background are not supported: their end cannot be observed.
 
 mod condition;
-#[cfg(unix)]
-mod guard;
 mod health;
 mod liveness;
 mod logs;
@@ -34,14 +32,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
-#[cfg(unix)]
-pub use guard::guard_server;
 pub use options::{ServerLimits, ServerOptions};
-pub use plan::GuardProgram;
 pub use policy::RestartLimits;
 pub use port::{is_port_free, port_holder};
-#[cfg(not(unix))]
-pub use unsupported::guard_server;
 
 pub(super) use condition::Condition;
 pub(super) use route::Route;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_lang::text::one_line;
 
-use super::plan::{GuardProgram, Plan};
+use super::plan::Plan;
 use super::policy::RestartLimits;
 use super::port::{free_port, is_port_free, port_holder};
 use crate::secrets::Redactor;
@@ -33,8 +33,6 @@ pub struct ServerOptions {
     pub model: Option<String>,
     /// Dialect of the server; `None`: detected.
     pub dialect: Option<Dialect>,
-    /// The guard program.
-    pub guard: GuardProgram,
     /// Time limits.
     pub limits: ServerLimits,
 }
@@ -85,7 +83,7 @@ impl std::fmt::Debug for ServerOptions {
 
 impl ServerOptions {
     /// Creates the options from the spec of a project at `root`.
-    pub fn of_spec(spec: &ServerSpec, root: &Path, guard: GuardProgram) -> Self {
+    pub fn of_spec(spec: &ServerSpec, root: &Path) -> Self {
         Self {
             command: spec.command.clone(),
             env: spec.env.clone(),
@@ -94,7 +92,6 @@ impl ServerOptions {
             key: None,
             model: None,
             dialect: None,
-            guard,
             limits: ServerLimits::default(),
         }
     }
@@ -162,8 +159,7 @@ mod tests {
     use super::*;
 
     fn options(spec: &ServerSpec) -> ServerOptions {
-        let guard = GuardProgram { program: PathBuf::from("deftool"), arguments: Vec::new() };
-        ServerOptions::of_spec(spec, Path::new("/project"), guard)
+        ServerOptions::of_spec(spec, Path::new("/project"))
     }
 
     fn spec() -> ServerSpec {

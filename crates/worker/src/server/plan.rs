@@ -1,29 +1,7 @@
-//! The launch plan of a server, its guard program, and how a server ended.
+//! The launch plan of a server, and how a server ended.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The program that runs as the guard of a managed server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardProgram {
-    /// A program that calls [`guard_server`](super::guard_server) when started with `arguments`.
-    pub program: PathBuf,
-    /// Arguments of the program.
-    pub arguments: Vec<OsString>,
-}
-
-impl GuardProgram {
-    /// Returns the current program with `arguments`: the executable that runs now, even if its file is replaced later.
-    ///
-    /// # Errors
-    /// When the path of the executable is unknown.
-    pub fn this_program(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> std::io::Result<Self> {
-        let own = PathBuf::from("/proc/self/exe");
-        let program = if own.exists() { own } else { std::env::current_exe()? };
-        Ok(Self { program, arguments: arguments.into_iter().map(Into::into).collect() })
-    }
-}
 
 /// The process to start, with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]

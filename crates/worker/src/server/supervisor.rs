@@ -127,7 +127,7 @@ enum Event {
 impl Supervisor {
     /// Supervises the server until the worker stops or is dropped.
     pub(crate) async fn run(mut self) {
-        self.start().await;
+        self.start();
         loop {
             match self.next().await {
                 Event::Command(None | Some(SupervisorCommand::Stop)) => {
@@ -140,14 +140,14 @@ impl Supervisor {
                     self.was_ready = false;
                     self.report_loss(FailReason::WorkerRestarted, "the worker was restarted");
                     self.stop_server().await;
-                    self.start_again().await;
+                    self.start_again();
                 }
                 Event::Command(Some(SupervisorCommand::Stalled)) => self.watch_slots(),
                 Event::Command(Some(SupervisorCommand::LossQuery(answer))) => self.answer_loss_query(answer),
                 Event::Process(ProcessEvent::Started) => self.track_process(),
-                Event::Process(ProcessEvent::Ended(ending)) => self.on_exit(ending).await,
+                Event::Process(ProcessEvent::Ended(ending)) => self.on_exit(ending),
                 Event::Checked(check) => self.on_check(check).await,
-                Event::Timer => self.on_timer().await,
+                Event::Timer => self.on_timer(),
             }
         }
     }
@@ -222,11 +222,11 @@ impl Supervisor {
         }
     }
 
-    async fn start(&mut self) {
+    fn start(&mut self) {
         self.enter(WorkerState::Running, Some(format!("the server `{}` is starting", self.options.shown())));
         let started = match self.options.plan() {
             Ok((plan, port)) => {
-                let process = Process::start(&plan, &self.options.guard, Arc::clone(&self.logs)).await;
+                let process = Process::start(plan, Arc::clone(&self.logs));
                 process.and_then(|process| Ok((process, port, HealthChecker::new(&self.options, port)?)))
             }
             Err(why) => Err(why),
@@ -258,9 +258,9 @@ impl Supervisor {
         }
     }
 
-    async fn start_again(&mut self) {
+    fn start_again(&mut self) {
         self.condition.send_modify(|condition| condition.restarts += 1);
-        self.start().await;
+        self.start();
     }
 
     fn track_process(&mut self) {
@@ -334,7 +334,7 @@ impl Supervisor {
         format!("{why}{joint} last lines of its output:\n  {}", lines.join("\n  "))
     }
 
-    async fn on_exit(&mut self, ending: Termination) {
+    fn on_exit(&mut self, ending: Termination) {
         let Phase::Up(up) = &self.phase else { return };
         let command = self.options.shown();
         let port_is_taken = !up.is_ready && self.options.port.is_none() && !is_port_free(up.port);
@@ -345,7 +345,7 @@ impl Supervisor {
         }
         if port_is_taken && self.races < MAX_RACES {
             self.races += 1;
-            return self.start().await;
+            return self.start();
         }
         let why = match &ending {
             Termination::NotStarted(_) => {
@@ -367,9 +367,9 @@ impl Supervisor {
         self.fail_or_restart(&why);
     }
 
-    async fn on_timer(&mut self) {
+    fn on_timer(&mut self) {
         match &mut self.phase {
-            Phase::Down(_) => self.start_again().await,
+            Phase::Down(_) => self.start_again(),
             Phase::Up(up) => {
                 up.check_began = Instant::now();
                 up.check = Some(up.checker.clone().check(up.is_ready, up.drain.is_some()).boxed());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use deftool_chat::request::{BiosProvider, Outcome};
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::tool::{JoinedTools, ToolSource};
+use deftool_process::has_guard;
 use deftool_project::{LiveProject, Load, PermissionRequest, PermissionSet, ProjectError, Trust, find_root};
 use deftool_script::{RunnerOptions, ScriptRunner};
 
@@ -18,7 +19,7 @@ use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
 use crate::observer::Observer;
 use crate::own_tool::{OwnTool, own_tools as source_of_own_tools};
 use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
-use crate::server::{GuardProgram, NotReady, ServerOptions};
+use crate::server::{NotReady, ServerOptions};
 use crate::tools::{ProjectTools, TrustSource};
 use crate::transport::HttpTransport;
 
@@ -72,8 +73,10 @@ pub enum OpenError {
         /// The missing permissions.
         missing: Vec<PermissionRequest>,
     },
-    /// The worker starts its own server, and no guard program is set.
-    #[error("the worker starts its own server, which requires a guard program: see `OpenWorker::guard`")]
+    /// The worker starts its own server, and [`set_guard`](deftool_process::set_guard) was not called.
+    #[error(
+        "the worker starts its own server, which requires a guard: call `deftool::process::set_guard` first"
+    )]
     NoGuard,
     /// The server did not start.
     #[error(transparent)]
@@ -102,7 +105,6 @@ pub struct OpenWorker {
     approvals: Approvals,
     queue: usize,
     bios: Option<Arc<dyn BiosProvider>>,
-    guard: Option<GuardProgram>,
     scripts: RunnerOptions,
     own_tools: Vec<OwnTool>,
     observer: Option<Arc<dyn Observer>>,
@@ -137,7 +139,6 @@ impl Worker {
             approvals: Approvals::default(),
             queue: 0,
             bios: None,
-            guard: None,
             scripts: RunnerOptions::default(),
             own_tools: Vec::new(),
             observer: None,
@@ -207,14 +208,6 @@ impl OpenWorker {
         self
     }
 
-    /// Sets the program that ends a managed server when this process exits. It must call
-    /// [`guard_server`](crate::guard_server) when started with these arguments. Required if the spec has `:server`.
-    #[must_use]
-    pub fn guard(mut self, program: GuardProgram) -> Self {
-        self.guard = Some(program);
-        self
-    }
-
     /// Sets how scripts run: threads, limits, isolation, destination of log lines.
     #[must_use]
     pub fn scripts(mut self, options: RunnerOptions) -> Self {
@@ -242,7 +235,7 @@ impl OpenWorker {
     /// When the project, the worker or a server is not found, or a permission of the worker's spec is not granted.
     pub async fn start(self) -> Result<Worker, OpenError> {
         let Self { folder, name, endpoint, model, api_key, trust, approvals, .. } = self;
-        let Self { queue, bios, guard, scripts, own_tools, observer, .. } = self;
+        let Self { queue, bios, scripts, own_tools, observer, .. } = self;
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
         let project = LiveProject::open_for_worker(&root, &root, name.as_deref())?;
         let generation = project.current();
@@ -273,10 +266,11 @@ impl OpenWorker {
             Arc::new(JoinedTools::new(tools, Arc::new(source_of_own_tools(own_tools))))
         };
         if let (None, Some(server)) = (&endpoint, &spec.server) {
-            let guard = guard.ok_or(OpenError::NoGuard)?;
+            if !has_guard() {
+                return Err(OpenError::NoGuard);
+            }
             let dialect = spec.dialect;
-            let options =
-                ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root, guard) };
+            let options = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root) };
             let worker = Self::managed(config, tools, options).await?;
             return Ok(worker);
         }
@@ -372,4 +366,20 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
 /// Returns the value of an environment variable that is not blank.
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test of this crate sets a guard.
+    #[tokio::test]
+    async fn a_managed_server_requires_a_guard() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = r#"(defworker :name "w" :server (:command ["server" "{port}"]))"#;
+        std::fs::create_dir(folder.path().join("specs")).unwrap();
+        std::fs::write(folder.path().join("specs/w.eld"), spec).unwrap();
+        let unguarded = Worker::open(folder.path()).trust(Trust::Everything).start().await.unwrap_err();
+        assert!(matches!(unguarded, OpenError::NoGuard), "{unguarded}");
+    }
 }

@@ -200,7 +200,7 @@ fn run_attack(runner: &ScriptRunner, attack: &Attack) -> Verdict {
 
 /// Runs every attack with `isolation` and prints the table.
 fn run_all(title: &str, isolation: &Isolation) {
-    super::isolated::guard_programs();
+    crate::support::process::set_guard();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

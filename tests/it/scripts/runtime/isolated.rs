@@ -17,12 +17,6 @@ pub(super) fn processes() -> Isolation {
     })
 }
 
-/// Uses the real binary as the guard of programs that scripts on threads of this process run.
-pub(super) fn guard_programs() {
-    let Isolation::Processes(program) = processes() else { unreachable!() };
-    deftool_script::guard_programs(program);
-}
-
 /// Returns the isolation in child processes that run `text` in `/bin/sh`. `$0` is the binary and `$1` is `argument`.
 fn shell(text: &str, argument: &Path) -> Isolation {
     Isolation::Processes(HelperProgram {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn granted(source: &str, programs: &[&str]) -> (tempfile::TempDir, Script) {
-    isolated::guard_programs();
+    crate::support::process::set_guard();
     let folder = tempfile::tempdir().unwrap();
     let mut script = script(&format!("return function() {source} end"));
     script.permissions.run = programs.iter().map(|name| String::from(*name)).collect();

@@ -1,14 +1,12 @@
 //! The `process` host table: runs programs that `:allow (:run …)` grants.
 //!
-//! `program` finds the program and its environment, `child` starts it under a guard, and `run` feeds its input and
-//! collects its output. There is no shell: arguments are passed unchanged.
+//! `program` finds the program and its environment, and `run` starts it under a guard, feeds its input and collects its
+//! output. There is no shell: arguments are passed unchanged.
 //!
 //! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
 //! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
 //! neither the program nor the processes that it starts outlive the call. `docs/isolation.md` lists the platforms.
 
-#[cfg(unix)]
-mod child;
 #[cfg(unix)]
 mod program;
 #[cfg(unix)]
@@ -56,19 +54,9 @@ pub(super) const DOC: TableDoc = TableDoc {
 };
 
 #[cfg(unix)]
-pub use child::{guard_programs, kill_programs};
-#[cfg(unix)]
-pub use stream::StreamProgram;
+pub use stream::start_program;
 #[cfg(unix)]
 pub(super) use table::table;
-
-/// Does nothing: programs are not supported on this platform.
-#[cfg(not(unix))]
-pub fn kill_programs() {}
-
-/// Does nothing: programs are not supported on this platform.
-#[cfg(not(unix))]
-pub fn guard_programs(_: deftool_process::HelperProgram) {}
 
 #[cfg(not(unix))]
 pub(super) fn table(

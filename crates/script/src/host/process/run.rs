@@ -2,21 +2,27 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::tool::ToolErrorKind;
+use deftool_process::{Child, KillHandle, LaunchPlan, Supervision};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::child::{Child, KillHandle, LaunchPlan};
 use super::program::ProgramGrants;
+use crate::control::CallResource;
 use crate::error::{HostError, clean};
 
 /// Time limit for reading the remaining output of a program that has exited.
 const PIPE_TIMEOUT: Duration = Duration::from_millis(250);
+
+impl CallResource for KillHandle {
+    fn abort(&self) {
+        self.kill();
+    }
+}
 
 /// The parameters of `process.run`.
 pub(super) struct RunRequest {
@@ -53,9 +59,7 @@ pub(super) async fn run(
         StartError::Host(error) => error,
         StartError::Io(error) => failed(&error),
     })?;
-    let input = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(|error| failed(&error))?;
-    let out = child.stdout.take().map(ChildStdout::from_std).transpose().map_err(|error| failed(&error))?;
-    let err = child.stderr.take().map(ChildStderr::from_std).transpose().map_err(|error| failed(&error))?;
+    let (input, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (Output::new(max_output), Output::new(max_output));
 
     let mut timed_out = false;
@@ -87,7 +91,7 @@ pub(super) async fn run(
         });
         let ended = loop {
             tokio::select! {
-                ended = &mut child.ended => break ended,
+                ended = child.wait() => break ended,
                 _ = &mut pipes, if !are_closed => are_closed = true,
                 () = &mut is_late, if !timed_out => {
                     timed_out = true;
@@ -101,10 +105,7 @@ pub(super) async fn run(
         }
         ended
     };
-    let status: ExitStatus = match status {
-        Ok(status) => status.map_err(|error| failed(&error))?,
-        Err(_) => return Err(failed(&std::io::Error::other("the thread that waits for the program failed"))),
-    };
+    let status = status.map_err(|error| failed(&error))?;
     Ok(RunResult { code: status.code(), signal: status.signal(), timed_out, stdout, stderr })
 }
 
@@ -133,7 +134,15 @@ pub(super) fn prepare(
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(grants.variables()).envs(variables);
     let folder = grants.folder(cwd).map_err(StartError::Host)?;
-    Ok(LaunchPlan { command, name: name.clone(), folder, has_input })
+    let name = name.clone();
+    Ok(LaunchPlan {
+        command,
+        name,
+        folder,
+        has_input,
+        merges_output: false,
+        supervision: Supervision::Confined,
+    })
 }
 
 fn program_error(name: &str, error: &std::io::Error) -> HostError {

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use deftool_process::KillHandle;
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
 
 use super::super::arguments::{Options, argument_error};
 use super::super::state::Host;
-use super::child::KillHandle;
 use super::program::{ProgramGrants, is_variable};
 use super::run::{RunRequest, RunResult, run};
 use crate::error::{HostError, clean};
