@@ -42,7 +42,7 @@ mod watch;
 
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
-    BYTE_ORDER_MARK, FoundFiles, SourceText, TestScript, find_files, find_root, find_tests, load, load_specs,
+    FoundFiles, SourceText, TestScript, find_files, find_root, find_tests, load, load_specs,
     load_with, projects_below, read_bios, read_source, read_stream, resolve_inputs, script_candidates,
 };
 pub use mcp::McpOffer;

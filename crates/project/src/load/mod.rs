@@ -32,7 +32,7 @@ pub(crate) use cache::Cache;
 pub use discover::{find_root, projects_below, resolve_inputs};
 pub(crate) use discover::{resolve_paths, scan_scripts};
 pub use other_files::{FoundFiles, find_files};
-pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
+pub use read::{SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
 pub use scripts::{TestScript, find_tests, script_candidates};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
