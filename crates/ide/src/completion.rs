@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
 use deftool_lang::spec::ToolKind;
+use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 use deftool_project::rules;

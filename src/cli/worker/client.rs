@@ -13,12 +13,12 @@ use deftool_script::ScriptRunner;
 use deftool_worker::{Journal, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
+use super::options::WorkerOptions;
 use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
-use crate::cli::args::WorkerOptions;
-use crate::cli::command::{CliError, Exit};
-use crate::cli::interrupt::Signals;
-use crate::cli::output::{clean, eprint_line};
-use crate::cli::trust::{ProjectTrust, missing_permissions};
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::trust::{ProjectTrust, missing_permissions};
+use crate::cli::terminal::interrupt::Signals;
+use crate::cli::terminal::output::{clean, eprint_line};
 
 /// Maximum number of requests that wait for a slot of a worker.
 const MAX_QUEUE: usize = 64;

@@ -7,10 +7,10 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
 
 use super::managed;
-use crate::cli::args::WorkerOptions;
-use crate::cli::command::{CliError, environment};
-use crate::cli::output::stderr_is_terminal;
-use crate::cli::spinner::Spinner;
+use super::options::WorkerOptions;
+use crate::cli::outcome::{CliError, environment};
+use crate::cli::terminal::output::stderr_is_terminal;
+use crate::cli::terminal::spinner::Spinner;
 
 /// Delay before the spinner is shown.
 const SPINNER_DELAY: Duration = Duration::from_millis(500);

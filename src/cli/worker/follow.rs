@@ -8,15 +8,15 @@ use std::sync::Arc;
 use deftool_chat::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
 use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 
+use super::approve::{Approver, PendingPrompt};
 use super::managed::wait_until_ready;
-use crate::cli::approve::{Approver, PendingPrompt};
-use crate::cli::command::{CliError, Exit};
-use crate::cli::interrupt::Interrupts;
-use crate::cli::output::{
+use super::show::{EventPrinter, print_event_json};
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::script_log::ScriptLines;
+use crate::cli::terminal::interrupt::Interrupts;
+use crate::cli::terminal::output::{
     eprint_line, json_line, print_without_blocking, shown_text, stdout_failed, wait_for_stderr,
 };
-use crate::cli::script_log::ScriptLines;
-use crate::cli::show::{EventPrinter, print_event_json};
 
 /// Maximum number of further events that are printed together with one.
 const MAX_TOGETHER: usize = 1_000;

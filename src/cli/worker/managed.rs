@@ -7,11 +7,12 @@ use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_project::find_root;
 use deftool_worker::{NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
-use crate::cli::args::WorkerOptions;
-use crate::cli::command::{CliError, command_dirs};
-use crate::cli::interrupt::Interrupts;
-use crate::cli::output::{clean, cut, eprint_line, stderr_is_terminal};
-use crate::cli::spinner::Spinner;
+use super::options::WorkerOptions;
+use crate::cli::outcome::CliError;
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::terminal::interrupt::Interrupts;
+use crate::cli::terminal::output::{clean, cut, eprint_line, stderr_is_terminal};
+use crate::cli::terminal::spinner::Spinner;
 
 /// Refresh interval of the progress message.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);

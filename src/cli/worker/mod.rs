@@ -1,10 +1,20 @@
 //! Shared code of the commands that use a worker: opening it, connecting to its server, and following a request.
 
+pub(in crate::cli) mod approve;
 mod client;
 mod connect;
 mod follow;
+pub(in crate::cli) mod journal;
 mod managed;
+pub(in crate::cli) mod offer;
+pub(in crate::cli) mod options;
+pub(in crate::cli) mod recordings;
+pub(in crate::cli) mod secrets;
 mod servers;
+pub(in crate::cli) mod session;
+pub(in crate::cli) mod show;
+pub(in crate::cli) mod telemetry;
+pub(in crate::cli) mod trace;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,35 +30,38 @@ use deftool_project::{
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
-pub(super) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
-pub(super) use connect::{api_key, connect};
-pub(super) use follow::{FollowResult, Follower};
-pub(super) use managed::close;
-pub(super) use servers::{Servers, join};
+use crate::cli::outcome::CliError;
+use crate::cli::project::engine;
+use crate::cli::project::engine::ScriptOptions;
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::project::trust::{
+    ProjectTrust, endpoint_permission_request, server_permission_request, stored_trust,
+};
+use crate::cli::terminal::output::{clean, eprint_line};
+use options::{RequestOptions, WorkerOptions};
+use secrets::secrets;
 
-use super::args::{RequestOptions, ScriptOptions, WorkerOptions};
-use super::command::{CliError, command_dirs};
-use super::engine;
-use super::output::{clean, eprint_line};
-use super::secrets::secrets;
-use super::telemetry;
-use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request, stored_trust};
+pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
+pub(in crate::cli) use connect::{api_key, connect};
+pub(in crate::cli) use follow::{FollowResult, Follower};
+pub(in crate::cli) use managed::close;
+pub(in crate::cli) use servers::{Servers, join};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
 
 /// A worker of the project that has all required permissions.
-pub(super) struct OpenWorker {
-    pub(super) spec: WorkerSpec,
-    pub(super) tools: Arc<ProjectTools>,
-    pub(super) config: WorkerConfig,
+pub(in crate::cli) struct OpenWorker {
+    pub(in crate::cli) spec: WorkerSpec,
+    pub(in crate::cli) tools: Arc<ProjectTools>,
+    pub(in crate::cli) config: WorkerConfig,
     /// The MCP servers whose tools the worker uses.
-    pub(super) servers: Servers,
+    pub(in crate::cli) servers: Servers,
 }
 
 /// The origin of a request, which may name a worker or a server.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'s> {
+pub(in crate::cli) enum Source<'s> {
     /// The command line.
     CommandLine,
     /// A replayed recording. A replay requires no permission for servers and keys.
@@ -61,7 +74,7 @@ pub(super) enum Source<'s> {
 ///
 /// # Errors
 /// If there is no project or no such worker, or if a required permission is missing.
-pub(super) fn open(
+pub(in crate::cli) fn open(
     options: &WorkerOptions,
     request: &RequestOptions,
     scripts: &ScriptOptions,
@@ -121,7 +134,7 @@ impl OpenWorker {
     ///
     /// # Errors
     /// If its BIOS cannot be read.
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         project: Arc<LiveProject>,
         root: &Path,
         spec: WorkerSpec,
@@ -138,7 +151,7 @@ impl OpenWorker {
 
     /// Reports errors to the model where the spec does not set what happens to them. For conversations: a person sees
     /// the errors and can stop the model.
-    pub(super) fn reporting_errors(mut self) -> Self {
+    pub(in crate::cli) fn reporting_errors(mut self) -> Self {
         let run = &mut self.config.run;
         run.on_invalid_arguments = self.spec.on_invalid_arguments.unwrap_or(OnFailure::Report);
         run.on_tool_error = self.spec.on_tool_error.unwrap_or(OnFailure::Report);
@@ -147,7 +160,7 @@ impl OpenWorker {
 }
 
 /// Returns the MCP servers of a worker, and the permissions that these servers and its tools require.
-pub(super) fn requirements(
+pub(in crate::cli) fn requirements(
     root: &Path,
     generation: &Generation,
     spec: &WorkerSpec,
@@ -161,7 +174,7 @@ pub(super) fn requirements(
 }
 
 /// Returns the permissions that a worker requires for its server and its key.
-pub(super) fn endpoint_requirements(
+pub(in crate::cli) fn endpoint_requirements(
     options: &WorkerOptions,
     generation: &Generation,
     spec: &WorkerSpec,
@@ -197,12 +210,12 @@ fn check_server(
 }
 
 /// Prints the errors of the project.
-pub(super) fn eprint_errors(generation: &Generation) {
+pub(in crate::cli) fn eprint_errors(generation: &Generation) {
     eprint_concise(generation, |finding| finding.severity == Severity::Error, |_| true);
 }
 
 /// Prints the findings whose line satisfies `filter`.
-pub(super) fn eprint_matching_findings(generation: &Generation, filter: impl Fn(&str) -> bool) {
+pub(in crate::cli) fn eprint_matching_findings(generation: &Generation, filter: impl Fn(&str) -> bool) {
     eprint_concise(generation, |_| true, filter);
 }
 
@@ -231,7 +244,7 @@ fn eprint_concise(
 }
 
 /// Prints the tools that are not offered to a model because of errors.
-pub(super) fn eprint_omitted_tools(generation: &Generation) {
+pub(in crate::cli) fn eprint_omitted_tools(generation: &Generation) {
     let is_broken = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Broken(_));
     let names = generation.load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
     let mut broken = names.filter(|name| generation.tool(name).is_none_or(is_broken));
@@ -244,7 +257,7 @@ pub(super) fn eprint_omitted_tools(generation: &Generation) {
 }
 
 /// Selects the named worker, the recorded worker, the only worker, or the implicit default worker.
-pub(super) fn choose_worker(
+pub(in crate::cli) fn choose_worker(
     named: Option<&str>,
     recorded: Option<&str>,
     generation: &Generation,

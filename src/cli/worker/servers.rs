@@ -14,8 +14,8 @@ use deftool_project::{Load, PermissionRequest, mcp_permission_request};
 use deftool_worker::Redactor;
 
 use super::connect::with_spinner;
-use crate::cli::command::{CliError, environment};
-use crate::cli::output::{clean, cut, eprint_line};
+use crate::cli::outcome::{CliError, environment};
+use crate::cli::terminal::output::{clean, cut, eprint_line};
 
 /// Maximum length of a line of a server in a message, in characters.
 const MAX_LINE: usize = 300;

@@ -51,7 +51,8 @@ fn check(text: &str, kind: FileKind) -> Option<String> {
 /// Returns every spec of the repository: files, and code blocks of the language pages.
 fn fixtures() -> Vec<(String, String, FileKind)> {
     let mut found = Vec::new();
-    let mut pending = ["tests", "examples", "src/cli/init"].map(|folder| root().join(folder)).to_vec();
+    let mut pending =
+        ["tests", "examples", "src/cli/commands/init"].map(|folder| root().join(folder)).to_vec();
     while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
 
-const FILES: &str = "src/cli/init/files";
+const FILES: &str = "src/cli/commands/init/files";
 
 /// Runs a command in the folder `made` of the project.
 fn run(project: &Project, arguments: &[&str]) -> Ended {

@@ -19,7 +19,7 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
     (
         StoredFile::Journal,
         &[
-            ("JournalContext", "src/cli/journal/context.rs"),
+            ("JournalContext", "src/cli/worker/journal/context.rs"),
             ("Session", "crates/worker/src/recording/format.rs"),
             ("RequestOptions", "crates/chat/src/request/config.rs"),
             ("RunConfig", "crates/chat/src/request/config.rs"),
@@ -39,7 +39,7 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
             ("Stopped", "crates/worker/src/recording/format.rs"),
         ],
     ),
-    (StoredFile::Session, &[("Line", "src/cli/session/model.rs")]),
+    (StoredFile::Session, &[("Line", "src/cli/worker/session/model.rs")]),
 ];
 
 /// Fields that contain another listed type.

@@ -551,7 +551,7 @@ fn a_recording_with_10_000_deltas_and_calls_has_one_stream() {
 /// The colours of the page have a contrast of at least 4.5:1 (WCAG 2.2, 1.4.3) in both schemes.
 #[test]
 fn colours_of_texts_have_enough_contrast() {
-    let style = include_str!("../../../src/cli/view/page/style.css");
+    let style = include_str!("../../../src/cli/commands/view/page/style.css");
     let schemes: Vec<&str> =
         style.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
     assert_eq!(schemes.len(), 2);

@@ -16,15 +16,13 @@ fn module_of(path: &Path) -> ItemPath {
     names
 }
 
-/// Returns the items of the crate that the code of `module` names.
+/// Returns the items of the crate that the code of `module` names, also through imported names: `rules::x::check` after
+/// `use super::rules`.
 fn named_items(module: &[String], text: &str) -> Vec<ItemPath> {
     let code = code_lines(text).collect::<Vec<_>>().join("\n");
     let mut items = Vec::new();
     for start in ["crate::", "self::", "super::"] {
-        for (at, _) in code.match_indices(start) {
-            if code[..at].ends_with(|before: char| before.is_alphanumeric() || "_:".contains(before)) {
-                continue;
-            }
+        for at in names_at(&code, start) {
             let tree = code[at..].trim_start_matches(start);
             let ups = (code.len() - at - tree.len()) / start.len();
             let base = match start {
@@ -35,7 +33,21 @@ fn named_items(module: &[String], text: &str) -> Vec<ItemPath> {
             add_leaves(base, tree, &mut items);
         }
     }
+    for imported in items.clone() {
+        let Some(name) = imported.last().filter(|name| *name != "self") else { continue };
+        let start = format!("{name}::");
+        for at in names_at(&code, &start) {
+            add_leaves(&imported, &code[at + start.len()..], &mut items);
+        }
+    }
     items
+}
+
+/// Returns the places where a path begins with `start`.
+fn names_at(code: &str, start: &str) -> impl Iterator<Item = usize> {
+    code.match_indices(start)
+        .map(|(at, _)| at)
+        .filter(|at| !code[..*at].ends_with(|before: char| before.is_alphanumeric() || "_:".contains(before)))
 }
 
 /// Adds the leaves of an import tree: `a::b` and `a::c::d` of `a::{b, c::d}`.
@@ -80,6 +92,8 @@ fn import_trees_are_expanded() {
         ("fn f() -> crate::x::Y {", &["x::Y"]),
         ("use crate::x::*;", &["x"]),
         ("// crate::x\ndeftool_super::y", &[]),
+        ("use super::rules;\nrules::x::check();", &["a::rules", "a::rules::x::check"]),
+        ("use super::rules;\nother::rules::x::check();", &["a::rules"]),
     ] {
         let found: Vec<String> = named_items(&module, code).iter().map(|path| path.join("::")).collect();
         assert_eq!(found, expected, "{code}");
@@ -118,4 +132,26 @@ fn files_do_not_import_each_other_in_cycles() {
         let left: Vec<String> = left.iter().map(|module| module.join("::")).collect();
         assert!(left.is_empty(), "{name}: these files form cycles or import from one: {left:?}");
     }
+}
+
+/// The parts of the command from the lowest to the highest layer.
+const CLI: [&str; 6] = ["terminal", "outcome", "options", "project", "worker", "commands"];
+
+#[test]
+fn parts_of_the_command_import_only_lower_ones() {
+    let height = |path: &[String]| CLI.iter().position(|part| path.get(1).is_some_and(|name| name == part));
+    let mut count = 0;
+    for source in sources("") {
+        let module = module_of(source.path.strip_prefix(folder("").join("src")).unwrap());
+        if module.first().is_none_or(|name| name != "cli") || module.len() == 1 {
+            continue;
+        }
+        let own = height(&module).unwrap_or_else(|| panic!("{} is in no listed part", source.path.display()));
+        for item in named_items(&module, &source.text) {
+            let is_higher = item[0] == "cli" && height(&item).is_some_and(|other| other > own);
+            assert!(!is_higher, "{} imports {}", source.path.display(), item.join("::"));
+            count += 1;
+        }
+    }
+    assert!(count > 500, "{count}");
 }

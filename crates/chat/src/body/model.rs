@@ -132,7 +132,7 @@ pub enum BodyFallback {
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,

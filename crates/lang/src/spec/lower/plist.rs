@@ -275,7 +275,12 @@ impl Lowerer {
     }
 
     /// Reads one of the words that the key `key` of `plist` takes, as a symbol or a string.
-    pub(super) fn take_word<T: DeserializeOwned>(&mut self, plist: Plist, key: &str, value: Datum) -> Option<T> {
+    pub(super) fn take_word<T: DeserializeOwned>(
+        &mut self,
+        plist: Plist,
+        key: &str,
+        value: Datum,
+    ) -> Option<T> {
         let words = reference::words(plist, key);
         let shown: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let expected = match shown.as_slice() {

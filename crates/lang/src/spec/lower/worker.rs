@@ -159,7 +159,8 @@ impl Lowerer {
 
     /// Reads the server software; `None` if it is to be detected.
     fn take_dialect(&mut self, value: Datum) -> Option<Dialect> {
-        let is_auto = matches!(&value.kind, DatumKind::String(word) | DatumKind::Symbol(word) if word == "auto");
+        let is_auto =
+            matches!(&value.kind, DatumKind::String(word) | DatumKind::Symbol(word) if word == "auto");
         if is_auto { None } else { self.take_word(Plist::Worker, "dialect", value) }
     }
 

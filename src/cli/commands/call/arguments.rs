@@ -1,0 +1,88 @@
+//! Reads and validates the arguments of one call. Errors are the same as those that a model receives.
+
+use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
+use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
+use deftool_project::LoadedTool;
+use serde_json::Value;
+
+use crate::cli::terminal::stdin::read_stdin;
+
+/// The arguments of a call on the command line.
+#[derive(Clone)]
+pub(in crate::cli) enum ArgumentInput {
+    /// A JSON object.
+    Json(String),
+    /// Keys and values.
+    Pairs(Vec<(String, String)>),
+}
+
+/// Reads the arguments of the tool `name`: KEY=VALUE pairs or one JSON object; `-` reads an object from stdin.
+pub(in crate::cli) fn read_input(name: &str, words: &[String]) -> Result<ArgumentInput, ToolError> {
+    match words {
+        [] => return Ok(ArgumentInput::Json(String::from("{}"))),
+        [word] if word == "-" => {
+            let text = read_stdin(&format!("the arguments of `{name}`")).map_err(invalid)?;
+            return Ok(ArgumentInput::Json(text));
+        }
+        [word] if is_json(word) => return Ok(ArgumentInput::Json(word.clone())),
+        _ => {}
+    }
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(invalid(format!(
+                "the arguments of `{name}` must be KEY=VALUE pairs or one JSON object, not `{word}`"
+            )));
+        };
+        if pairs.iter().any(|(known, _)| known == key) {
+            return Err(invalid(format!("`{name}`: duplicate argument `{key}`")));
+        }
+        pairs.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(ArgumentInput::Pairs(pairs))
+}
+
+/// Whether a word is meant as JSON rather than as a pair.
+fn is_json(word: &str) -> bool {
+    word.trim_start().starts_with(['{', '[', '"']) || serde_json::from_str::<Value>(word).is_ok()
+}
+
+/// Parses the arguments and validates them against the schema of the tool.
+pub(in crate::cli) fn parse_input(
+    loaded: &LoadedTool,
+    input: &ArgumentInput,
+) -> Result<Arguments, ToolError> {
+    match input {
+        ArgumentInput::Json(text) => parse(loaded.entry(), text),
+        ArgumentInput::Pairs(pairs) => {
+            let value = |key: &str, text: &str| {
+                let argument = loaded.tool.arguments.iter().find(|argument| argument.name.value == key);
+                let is_text = argument.is_some_and(|argument| argument.type_name() == Some("string"));
+                let json = if is_text { None } else { serde_json::from_str(text).ok() };
+                json.unwrap_or_else(|| Value::from(text))
+            };
+            let members = pairs.iter().map(|(key, text)| (key.clone(), value(key, text)));
+            accept_arguments(loaded.entry(), Value::Object(members.collect()))
+        }
+    }
+}
+
+/// Parses `text` and validates it against the schema of `entry`.
+pub(in crate::cli) fn parse(entry: &ToolEntry, text: &str) -> Result<Arguments, ToolError> {
+    let name = entry.name.as_str();
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| invalid(format!("the arguments of `{name}` are not JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(invalid(format!(
+            "the arguments of `{name}` must be a JSON object such as {{\"name\": \"value\"}}"
+        )));
+    }
+    if let Some(member) = repeated_member(text) {
+        return Err(invalid(format!("the arguments of `{name}` have a duplicate member `{member}`")));
+    }
+    accept_arguments(entry, value)
+}
+
+fn invalid(message: String) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, message)
+}

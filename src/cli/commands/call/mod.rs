@@ -1,0 +1,319 @@
+//! `deftool call`: validates and runs one tool call without a model.
+
+mod arguments;
+pub(super) mod bench;
+mod help;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
+use deftool_project::{
+    Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
+};
+use deftool_script::DEFAULT_MEMORY;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::engine;
+use crate::cli::project::engine::ScriptOptions;
+use crate::cli::project::inputs::{CommandDirs, command_dirs};
+use crate::cli::project::rerun::Rerun;
+use crate::cli::project::trust::ProjectTrust;
+use crate::cli::terminal::interrupt::Signals;
+use crate::cli::terminal::output::{
+    clean, eprint_error, eprint_failure, eprint_line, print_json, print_styled,
+};
+use crate::cli::worker::trace;
+use arguments::ArgumentInput;
+
+#[allow(clippy::struct_excessive_bools)] // each is a flag
+#[derive(Debug, Clone, Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "\
+Examples:
+  deftool call word_count text=\"one two three\"
+  deftool call word_count --help
+  deftool call word_count '{\"text\": \"one\"}' --watch
+  echo '{\"text\": \"one\"}' | deftool call word_count - --json"
+)]
+pub(in crate::cli) struct CallOptions {
+    /// Name of the tool
+    #[arg(required_unless_present = "help")]
+    pub(in crate::cli) tool: Option<String>,
+    /// Arguments: KEY=VALUE pairs, or one JSON object; `-` reads an object from stdin
+    #[arg(value_name = "ARGUMENT")]
+    pub(in crate::cli) arguments: Vec<String>,
+    /// Print help; after the name of a tool, the help of the tool
+    #[arg(short, long)]
+    pub(in crate::cli) help: bool,
+    /// Print the result or error as one JSON object
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    /// Print the duration and the memory use
+    #[arg(long)]
+    pub(in crate::cli) time: bool,
+    /// Call again after each change
+    #[arg(short, long)]
+    pub(in crate::cli) watch: bool,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
+}
+
+/// The output of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a ToolError>,
+    /// Total time, including loading the project.
+    elapsed_ms: f64,
+    timing: Timing,
+    /// Absent if no script ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
+}
+
+/// The time of each phase.
+#[allow(clippy::struct_field_names)] // the unit is part of the format
+#[derive(Serialize)]
+struct Timing {
+    /// Loading and checking the project.
+    project_ms: f64,
+    /// Validating the arguments.
+    validation_ms: f64,
+    /// Running the script's top level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_ms: Option<f64>,
+    /// Running the script's function, including waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_ms: Option<f64>,
+}
+
+/// Memory use of the script's Lua state.
+#[derive(Serialize)]
+struct Memory {
+    /// Peak memory, sampled every millisecond. 0 if the values fit into the memory of a new state.
+    peak_bytes: u64,
+    limit_bytes: u64,
+}
+
+/// The result of a call and its resource use.
+struct CallResult {
+    outcome: Result<Value, ToolError>,
+    elapsed: Duration,
+    project: Duration,
+    validation: Duration,
+    usage: Option<Usage>,
+    limit: u64,
+}
+
+pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    let Some(tool) = options.tool.as_deref() else {
+        print_styled(&help::of_command("call"));
+        return Ok(Exit::Clean);
+    };
+    if options.help {
+        return help::print(tool, &dirs);
+    }
+    let input = match arguments::read_input(tool, &options.arguments) {
+        Ok(input) => input,
+        Err(error) => {
+            let none = Duration::ZERO;
+            let called = CallResult {
+                outcome: Err(error),
+                elapsed: none,
+                project: none,
+                validation: none,
+                usage: None,
+                limit: 0,
+            };
+            print_result(&called, options.json, options.time);
+            return Ok(Exit::Failed);
+        }
+    };
+    if options.watch {
+        return watch(options, &dirs, tool, input);
+    }
+    let root = find_root(&dirs.project)?;
+    let generation = Generation::load_tool(&root, &dirs.current, tool)?;
+    let Some(called) = call(options, (tool, &input), &root, generation)? else {
+        return Ok(Exit::Interrupted);
+    };
+    print_result(&called, options.json, options.time);
+    Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
+}
+
+/// Repeats the call after each change of the project.
+fn watch(
+    options: &CallOptions,
+    dirs: &CommandDirs,
+    tool: &str,
+    input: ArgumentInput,
+) -> Result<Exit, CliError> {
+    let root = find_root(&dirs.project)?;
+    let (options, tool) = (options.clone(), tool.to_owned());
+    let json = options.json;
+    let paths = [root.clone()];
+    let report = move |load: Load, started| {
+        match call(&options, (&tool, &input), &root, Generation::first(load, started)) {
+            Ok(Some(called)) => print_result(&called, options.json, true),
+            // Ctrl-C also ends the watch.
+            Ok(None) => {}
+            Err(error) => eprint_error(&error.to_string()),
+        }
+        String::new()
+    };
+    let load_options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+    Rerun { options: load_options, clears_screen: !json, report }.watch(&paths, dirs)
+}
+
+/// Runs one call. Returns `None` if it was interrupted.
+fn call(
+    options: &CallOptions,
+    (tool, input): (&str, &ArgumentInput),
+    root: &Path,
+    generation: Generation,
+) -> Result<Option<CallResult>, CliError> {
+    let started = Instant::now();
+    let project = generation.took;
+    let mut called = CallResult {
+        outcome: Ok(Value::Null),
+        elapsed: project,
+        project,
+        validation: Duration::ZERO,
+        usage: None,
+        limit: DEFAULT_MEMORY,
+    };
+    let prepared = generation.find_tool(tool).and_then(|loaded| {
+        if let ScriptState::Ready(script) = &loaded.script {
+            called.limit = script.memory.unwrap_or(DEFAULT_MEMORY);
+        }
+        // Compile the schema before the measurement.
+        loaded.entry();
+        let before = Instant::now();
+        let arguments = arguments::parse_input(loaded, input);
+        called.validation = before.elapsed();
+        arguments
+    });
+    let arguments = match prepared {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let (outcome, elapsed) = (Err(error), project + started.elapsed());
+            return Ok(Some(CallResult { outcome, elapsed, ..called }));
+        }
+    };
+    let runnable = generation.tool(tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
+    let wanted = permission_requests(&generation.load, runnable);
+    let trust = ProjectTrust::resolve(root, wanted, options.scripts.trust)?.of(&generation);
+    let scripts = engine::start(&options.scripts)?;
+    let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
+    let call = ToolCall { id: String::from("call"), name: tool.to_owned(), arguments };
+    let meter = Arc::new(Meter::default());
+    let context =
+        CallContext { meter: Some(Arc::clone(&meter)), trace: trace::caller(), ..CallContext::default() };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let outcome = runtime.block_on(async {
+        // Listen before the script starts, so that a signal cannot leave its programs behind.
+        let mut signals = Signals::listen()?;
+        Ok(tokio::select! {
+            outcome = runner.run(call, context) => Some(outcome),
+            () = signals.next() => None,
+        })
+    });
+    let outcome = outcome.map_err(CliError::Runtime)?;
+    // Do not wait for file operations of a stopped script.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    let (elapsed, usage) = (project + started.elapsed(), meter.usage());
+    Ok(outcome.map(|outcome| CallResult { outcome, elapsed, usage, ..called }))
+}
+
+/// Prints the result; on failure, the error goes to stderr.
+fn print_result(called: &CallResult, json: bool, time: bool) {
+    let CallResult { outcome, usage, .. } = called;
+    if json {
+        let report = Report {
+            ok: outcome.is_ok(),
+            result: outcome.as_ref().ok(),
+            error: outcome.as_ref().err(),
+            elapsed_ms: millis(called.elapsed),
+            timing: Timing {
+                project_ms: millis(called.project),
+                validation_ms: millis(called.validation),
+                load_ms: usage.map(|usage| millis(usage.load)),
+                run_ms: usage.map(|usage| millis(usage.run)),
+            },
+            memory: usage.map(|usage| Memory { peak_bytes: usage.memory, limit_bytes: called.limit }),
+        };
+        print_json(&report, false);
+        return;
+    }
+    match outcome {
+        Ok(result) => print_json(result, true),
+        Err(error) => {
+            eprint_failure(error.kind.as_str(), &error.message);
+            if let Some(details) = &error.details {
+                eprint_line(&clean(details));
+            }
+        }
+    }
+    if time {
+        eprint_line(&describe(called));
+    }
+}
+
+/// Describes time and memory, as in `time   12.3 ms: project 11.9, validation 0.1, top level 0.05, function 0.2`.
+fn describe(called: &CallResult) -> String {
+    let mut text = format!(
+        "time   {} ms: project {}, validation {}",
+        millis(called.elapsed),
+        millis(called.project),
+        millis(called.validation)
+    );
+    if let Some(usage) = called.usage {
+        let _ = write!(
+            text,
+            ", top level {}, function {}\nmemory {} peak, limit {}",
+            millis(usage.load),
+            millis(usage.run),
+            peak(usage.memory),
+            bytes(called.limit)
+        );
+    }
+    text
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Formats the peak memory of a call. Values below one page are not measurable.
+pub(in crate::cli) fn peak(number: u64) -> String {
+    if number < PAGE { format!("less than {}", bytes(PAGE)) } else { bytes(number) }
+}
+
+/// Allocation unit for small values, in bytes.
+const PAGE: u64 = 16 << 10;
+
+/// Formats a size, as in `12.3 KiB`.
+#[allow(clippy::cast_precision_loss)] // three digits are shown
+pub(in crate::cli) fn bytes(number: u64) -> String {
+    let number = number as f64;
+    match number {
+        _ if number >= 1_048_576.0 => format!("{:.1} MiB", number / 1_048_576.0),
+        _ if number >= 1024.0 => format!("{:.1} KiB", number / 1024.0),
+        _ => format!("{number} B"),
+    }
+}

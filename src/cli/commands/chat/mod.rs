@@ -1,0 +1,241 @@
+//! `deftool chat`: a conversation of several turns with the project's tools, stored as a session.
+//!
+//! Each message is submitted with the conversation so far. The worker returns the new conversation, which is valid even
+//! if the request failed. stdout receives the model's text or, with `--json`, the events; all other messages go to
+//! stderr.
+
+mod command;
+mod conversation;
+mod input;
+mod markdown;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use deftool_lang::text::count;
+use deftool_process::files::create_private_folder;
+use deftool_project::find_root;
+use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
+
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::engine::ScriptOptions;
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::terminal::interrupt::Interrupts;
+use crate::cli::terminal::output::{clean, eprint_line};
+use crate::cli::worker;
+use crate::cli::worker::approve::Approver;
+use crate::cli::worker::options::{RequestOptions, WorkerOptions};
+use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::session::{
+    Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, new_name,
+    resume_error, session_path,
+};
+use crate::cli::worker::{OpenWorker, Source, api_key, close, connect, join};
+use command::{InputLine, parse};
+use conversation::{Conversation, Next};
+use input::{Input, InputEvent};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Sessions are stored in the state folder of the user ($XDG_STATE_HOME/deftool/sessions). /help lists the commands of a
+chat.
+
+Examples:
+  deftool chat
+  deftool chat --resume
+  deftool chat --no-save \"What does this project do?\"")]
+pub(in crate::cli) struct ChatOptions {
+    /// First message [default: prompt for it]
+    pub(in crate::cli) message: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(in crate::cli) request: RequestOptions,
+    /// Resume a session: its file, or `last` for the newest of this project
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "last", conflicts_with = "no_save")]
+    pub(in crate::cli) resume: Option<PathBuf>,
+    /// Do not store the session
+    #[arg(long)]
+    pub(in crate::cli) no_save: bool,
+    /// Print events, one JSON object per line
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
+}
+
+pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
+    let OpenWorker { spec, tools, config, servers } =
+        worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
+            .reporting_errors();
+    let dirs = command_dirs(options.worker.project.as_deref())?;
+    // Outside of a project, the sessions belong to the folder.
+    let root = find_root(&dirs.project).unwrap_or(dirs.project);
+    let key = api_key(&spec);
+    let redactor = Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], &tools.project().current())?));
+    // Read the session before connecting to a server, so that its errors are reported first.
+    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redactor)).transpose()?;
+    let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let exit = runtime.block_on(async {
+        let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
+        let approver = Approver::new(options.request.yes);
+        let config = WorkerConfig { approvals: approver.approvals(), ..config };
+        let remote = tokio::select! {
+            connected = servers.connect() => connected?,
+            () = interrupts.next() => return Ok(Exit::Interrupted),
+        };
+        let source = join(tools.clone(), remote.as_ref());
+        let worker = tokio::select! {
+            worker = connect(&options.worker, &spec, config, source, false) => worker?,
+            () = interrupts.next() => return Ok(Exit::Interrupted),
+        };
+        let model = worker.model().to_owned();
+        let first = header(&root, &spec.name.value, &model);
+        let mut session = Session { system: options.request.system.clone(), ..Session::default() };
+        let writer = match resumed {
+            Some((file, found)) => {
+                let system = session.system.take();
+                session = found;
+                let mut writer = SessionWriter::open(file, redactor);
+                if system.is_some() {
+                    session.system.clone_from(&system);
+                    writer.setting(Line::System { text: system });
+                }
+                writer
+            }
+            None if options.no_save => SessionWriter::disabled(redactor),
+            None => begin(&root, &new_name(), first.clone(), &session, redactor),
+        };
+        let history = if options.no_save { None } else { history() };
+        let input = Input::open(history).map_err(CliError::Runtime)?;
+        let reported_generation = tools.current().generation;
+        let mut chat = Conversation {
+            worker,
+            tools,
+            json: options.json,
+            is_interactive: input.is_terminal,
+            approver,
+            interrupts,
+            session,
+            writer,
+            root,
+            first,
+            reported_generation,
+            reported_error: None,
+            worker_model: match model.as_str() {
+                "" => String::from("the server's first model"),
+                ANY_MODEL if options.worker.model.is_none() && spec.model.is_none() => {
+                    format!("unknown model (requests use `{ANY_MODEL}`)")
+                }
+                name => name.to_owned(),
+            },
+            any_failed: false,
+        };
+        if input.is_terminal {
+            let tools = count(chat.tools.current().tools.iter().count(), "tool");
+            eprint_line(&format!("{} and {tools}; /help lists the commands", clean(chat.model())));
+        }
+        if let Some(path) = resumed_from {
+            chat.report_resumed(&path);
+        }
+        let exit = converse(&mut chat, input, options.message.clone()).await;
+        close(&chat.worker, &mut chat.interrupts).await;
+        if let Some(remote) = remote {
+            remote.close().await;
+        }
+        exit
+    });
+    // Do not wait for the remaining work of a stopped script or for the input thread.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+/// Runs the chat until its end.
+async fn converse(
+    chat: &mut Conversation,
+    mut input: Input,
+    mut message: Option<String>,
+) -> Result<Exit, CliError> {
+    let mut quit_requested = false;
+    let exit = loop {
+        chat.report_changes();
+        let typed = match message.take() {
+            Some(message) => InputEvent::Text(message),
+            None => {
+                // An interrupt just after the end of a reply was intended for the reply.
+                chat.interrupts.drain();
+                tokio::select! {
+                    typed = input.next() => typed,
+                    () = chat.interrupts.next() => break Exit::Interrupted,
+                }
+            }
+        };
+        let text = match typed {
+            InputEvent::Text(text) => text,
+            InputEvent::Interrupted { was_empty } => {
+                if quit_requested && was_empty {
+                    break Exit::Clean;
+                }
+                quit_requested = was_empty;
+                if was_empty {
+                    eprint_line("press Ctrl-C again, or Ctrl-D, to quit");
+                }
+                continue;
+            }
+            InputEvent::End => break Exit::Clean,
+            InputEvent::Invalid(reason) => {
+                chat.reject_message(&reason);
+                continue;
+            }
+            InputEvent::Failed(error) => return Err(CliError::Usage(error)),
+        };
+        quit_requested = false;
+        let next = match parse(&text) {
+            InputLine::Empty => Next::Continue,
+            InputLine::Message(text) => chat.send(text).await,
+            InputLine::Command(command) => chat.command(command).await,
+            InputLine::Invalid(reason) => {
+                eprint_line(&clean(&reason));
+                chat.any_failed = true;
+                Next::Continue
+            }
+        };
+        match next {
+            Next::Continue => {}
+            Next::Quit => break Exit::Clean,
+            Next::Interrupted => break Exit::Interrupted,
+        }
+    };
+    if input.is_terminal {
+        if let Some(path) = chat.writer.path() {
+            eprint_line(&format!(
+                "session stored in {}; resume it with `deftool chat --resume`",
+                clean(&path.display().to_string())
+            ));
+        }
+        return Ok(exit);
+    }
+    // Without a terminal, report failures in the exit code.
+    Ok(if exit == Exit::Clean && chat.any_failed { Exit::Failed } else { exit })
+}
+
+/// Opens the session to resume.
+fn resume(
+    name: &Path,
+    root: &Path,
+    redactor: &Arc<SessionRedactor>,
+) -> Result<(SessionFile, Session), CliError> {
+    let path = session_path(name, root, None)?;
+    SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| resume_error(&path, error))
+}
+
+/// Returns the history file and creates its folder.
+fn history() -> Option<PathBuf> {
+    let file = history_file()?;
+    create_private_folder(file.parent()?).ok()?;
+    Some(file)
+}

@@ -1,0 +1,166 @@
+//! `deftool check`: checks specs, scripts and workers.
+
+mod fix;
+mod online;
+mod report;
+mod selection;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use deftool_lang::schema::Target;
+use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
+use deftool_script::can_analyse_scripts;
+
+use crate::cli::options::target;
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::{CommandDirs, command_dirs, inputs_of, refuse_nothing};
+use crate::cli::terminal::output::eprint_line;
+use fix::FixOptions;
+use fix::FixRun;
+use report::Format;
+use selection::Selection;
+use selection::SelectionOptions;
+
+#[allow(clippy::struct_excessive_bools)] // each is a flag
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool check
+  deftool check --fix
+  deftool check specs/weather.eld --target openai,gemini
+  deftool check --select DT2 --ignore idle-description
+  deftool check --format github --strict")]
+pub(in crate::cli) struct CheckOptions {
+    /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder]
+    pub(in crate::cli) paths: Vec<PathBuf>,
+    /// File name of stdin, for an editor buffer that is not saved
+    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    pub(in crate::cli) stdin_filename: PathBuf,
+    /// Output format of findings
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(in crate::cli) format: Format,
+    /// Also report schema keywords that these APIs drop, weaken or reject
+    #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
+    pub(in crate::cli) targets: Vec<Target>,
+    /// Also check the types of scripts; requires the program `deftool-types`
+    #[arg(long)]
+    pub(in crate::cli) types: bool,
+    /// Also start or contact the MCP servers, which must be trusted, and check what they offer
+    #[arg(long, conflicts_with_all = ["fixing", "watch"])]
+    pub(in crate::cli) online: bool,
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    pub(in crate::cli) strict: bool,
+    #[command(flatten)]
+    pub(in crate::cli) selection: SelectionOptions,
+    /// Exit with 0 even if there are errors
+    #[arg(long, conflicts_with_all = ["strict", "fixing"])]
+    pub(in crate::cli) exit_zero: bool,
+    /// Do not print the summary
+    #[arg(short, long)]
+    pub(in crate::cli) quiet: bool,
+    #[command(flatten)]
+    pub(in crate::cli) fixing: FixOptions,
+    /// Check again after each change
+    #[arg(short, long, conflicts_with = "fixing")]
+    pub(in crate::cli) watch: bool,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+}
+
+/// The program that checks the types of scripts.
+const TYPE_CHECKER: &str = "deftool-types";
+
+pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    let mut load_options = options.load_options()?;
+    let selection = Selection::of(&options.selection, &dirs.current)?;
+    let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
+        vec![options.read_stdin(&dirs, &mut load_options.overlay)?]
+    } else if options.watch {
+        return watch::run(options, selection, &dirs);
+    } else {
+        inputs_of(&options.paths, &dirs.project)?
+    };
+    let fixes = FixRun {
+        inputs: &inputs,
+        from: &dirs.current,
+        selection: &selection,
+        with_unsafe: options.fixing.unsafe_fixes,
+    };
+    if options.fixing.diff {
+        return fixes.print_changes(load_options, options.format);
+    }
+    let (load, all_applied) = if options.fixing.fix {
+        fixes.apply_all(load_options)?
+    } else {
+        let mut load = load_with(&inputs, &dirs.current, &load_options)?;
+        if options.online {
+            online::check(&mut load, &options.targets)?;
+        }
+        selection.apply(&mut load);
+        (load, true)
+    };
+    refuse_nothing(&options.paths, &load)?;
+    report::print_report(&load, options.format, options.strict);
+    if !options.quiet {
+        report::eprint_summary(&load, options.format);
+        if !can_analyse_scripts() {
+            eprint_line(
+                "note: the parameters and globals of scripts were not checked: unknown version of Luau bytecode",
+            );
+        }
+    }
+    let failed = !all_applied || report::fails(&load, options.strict);
+    Ok(if failed && !options.exit_zero { Exit::Failed } else { Exit::Clean })
+}
+
+impl CheckOptions {
+    /// Reads stdin as the content of `--stdin-filename`, so that an editor can check an unsaved buffer in its project.
+    fn read_stdin(&self, dirs: &CommandDirs, overlay: &mut Overlay) -> Result<Input, CliError> {
+        if self.paths.len() > 1 || self.fixing.fix || self.fixing.diff || self.watch {
+            let message = "`-` (stdin) cannot be combined with other paths, --fix, --diff or --watch";
+            return Err(CliError::Usage(String::from(message)));
+        }
+        let name = self.stdin_filename.to_string_lossy();
+        let Some(text) = read_stream(&name, std::io::stdin())?.into_text() else {
+            return Err(CliError::Usage(String::from("stdin is not UTF-8")));
+        };
+        let path = dirs.current.join(&self.stdin_filename);
+        overlay.set(&path, text);
+        Ok(Input::of_file(path))
+    }
+
+    /// Returns the load options.
+    ///
+    /// # Errors
+    /// If `--types` is set and the type checker is not installed.
+    pub(in crate::cli) fn load_options(&self) -> Result<LoadOptions, CliError> {
+        Ok(LoadOptions {
+            with_scripts: true,
+            targets: self.targets.clone(),
+            type_checker: if self.types { Some(find_type_checker()?) } else { None },
+            raises_denied: true,
+            ..LoadOptions::default()
+        })
+    }
+}
+
+/// Finds the type checker: next to this program, or in `PATH`.
+fn find_type_checker() -> Result<PathBuf, CliError> {
+    let name = format!("{TYPE_CHECKER}{}", std::env::consts::EXE_SUFFIX);
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Ignore relative entries of PATH: the current folder may be untrusted.
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let found = own.into_iter().chain(folders).map(|folder| folder.join(&name)).find(|file| file.is_file());
+    found.ok_or_else(|| {
+        CliError::Usage(format!(
+            "--types requires the program `{TYPE_CHECKER}`, which is neither next to `deftool` nor in PATH; \
+             install both with `cargo install deftool --features types`"
+        ))
+    })
+}

@@ -1,0 +1,48 @@
+//! `deftool check --watch`: checks again after each change.
+
+use deftool_lang::diagnostic::render::json_report;
+use deftool_project::Load;
+
+use super::CheckOptions;
+use super::report::{Format, describe, print_report};
+use super::selection::Selection;
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::CommandDirs;
+use crate::cli::project::rerun::Rerun;
+use crate::cli::terminal::output::print_json;
+
+/// Runs until Ctrl-C, or until stdout is closed.
+///
+/// # Errors
+/// If `--format` is a format that requires one file per run.
+pub(in crate::cli) fn run(
+    options: &CheckOptions,
+    selection: Selection,
+    dirs: &CommandDirs,
+) -> Result<Exit, CliError> {
+    let format = options.format;
+    match format {
+        Format::Human | Format::Concise | Format::Json => {}
+        Format::Sarif | Format::Github | Format::Junit => {
+            let message = "--watch supports only `--format` human, concise and json";
+            return Err(CliError::Usage(String::from(message)));
+        }
+    }
+    let strict = options.strict;
+    let report = move |mut load: Load, _| {
+        selection.apply(&mut load);
+        print_load(&load, format, strict)
+    };
+    Rerun { options: options.load_options()?, clears_screen: format != Format::Json, report }
+        .watch(&options.paths, dirs)
+}
+
+/// Prints the report and returns the summary for stderr.
+fn print_load(load: &Load, format: Format, strict: bool) -> String {
+    if format == Format::Json {
+        print_json(&json_report(&load.findings, &load.sources), false);
+    } else {
+        print_report(load, format, strict);
+    }
+    describe(load)
+}

@@ -1,0 +1,97 @@
+//! `deftool doctor`: diagnoses the set-up. Runs no script and sends no request to a model.
+//!
+//! Each submodule is one check and returns lines. They run in order of dependency: machine, project, permissions, file
+//! watching, servers, editor. The lines go to stdout; the exit code is 1 if one of them is an error.
+
+mod editor;
+mod files;
+mod line;
+mod machine;
+mod managed;
+mod model;
+mod permissions;
+mod project;
+mod server;
+mod watching;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::terminal::output::{paint, print_json, print_styled};
+use line::{Level, Line};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Runs no script and sends no request to a model.
+
+Examples:
+  deftool doctor
+  deftool doctor --worker local --json")]
+pub(in crate::cli) struct DoctorOptions {
+    /// Worker whose server is checked [default: all workers]
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) worker: Option<String>,
+    /// Base URL of the server, including /v1; overrides the worker's [env: OPENAI_BASE_URL]
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) endpoint: Option<String>,
+    /// Model name; overrides the worker's
+    #[arg(long)]
+    pub(in crate::cli) model: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+}
+
+/// The output of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    /// Whether there are no errors.
+    ok: bool,
+    checks: &'a [Line],
+}
+
+pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    let mut lines = vec![machine::check()];
+    let (generation, project_lines) = project::check(&dirs);
+    lines.extend(project_lines);
+    if let Some(generation) = &generation {
+        lines.push(permissions::check(generation));
+        lines.extend(files::check(generation));
+    }
+    lines.push(permissions::check_state());
+    lines.extend(watching::check(generation.as_ref()));
+    lines.extend(server::check(options, generation.as_ref())?);
+    lines.extend(editor::check());
+    let errors = lines.iter().filter(|line| line.level == Level::Error).count();
+    if options.json {
+        let report = Report { version: 1, ok: errors == 0, checks: &lines };
+        print_json(&report, true);
+    } else {
+        lines.iter().for_each(show);
+    }
+    Ok(if errors == 0 { Exit::Clean } else { Exit::Failed })
+}
+
+/// Prints a line as text.
+fn show(line: &Line) {
+    let (word, color) = match line.level {
+        Level::Ok => ("ok", anstyle::AnsiColor::Green),
+        Level::Warning => ("warning", anstyle::AnsiColor::Yellow),
+        Level::Error => ("error", anstyle::AnsiColor::Red),
+    };
+    // Pad before styling: escape codes would count as width.
+    let word = paint(&format!("{word:<7}"), color);
+    print_styled(&format!("{word}  {:<11} {}\n", line.check, line.message));
+    if let Some(advice) = &line.advice {
+        print_styled(&format!("{:21} help: {advice}\n", ""));
+    }
+}

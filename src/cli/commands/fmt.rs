@@ -1,0 +1,187 @@
+//! `deftool fmt`: formats spec files.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use deftool_lang::spec::{FileKind, format};
+use deftool_lang::syntax::print::FormatError;
+use deftool_lang::text::{Sources, count};
+use deftool_process::files::{BYTE_ORDER_MARK, replace_text};
+use deftool_project::{OutsideLink, SourceText, display_name, read_source, read_stream, resolve_inputs};
+
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::terminal::diff::unified;
+use crate::cli::terminal::output::{
+    clean, eprint_error, eprint_findings, eprint_line, print, print_diff, print_lines,
+};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool fmt
+  deftool fmt --check
+  deftool fmt - --stdin-filename init.el < init.el")]
+pub(in crate::cli) struct FmtOptions {
+    /// Spec files, folders or projects; `-` formats stdin to stdout [default: the project around the current folder]
+    pub(in crate::cli) paths: Vec<PathBuf>,
+    /// Print the files that would change without writing them; exit with 1 if there are any
+    #[arg(long)]
+    pub(in crate::cli) check: bool,
+    /// Print the changes without writing them; exit with 1 if there are any
+    #[arg(long)]
+    pub(in crate::cli) diff: bool,
+    /// File name of stdin; in `.el` files, only tool forms are formatted
+    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    pub(in crate::cli) stdin_filename: PathBuf,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+}
+
+pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    if options.paths.iter().any(|path| path == Path::new("-")) {
+        if options.paths.len() > 1 {
+            return Err(CliError::Usage(String::from("`-` (stdin) cannot be combined with other paths")));
+        }
+        return format_stdin(options, &dirs.current);
+    }
+    let mut counts = Counts::default();
+    let inputs = resolve_inputs(&options.paths, &dirs.project)?;
+    for OutsideLink { path, why } in inputs.iter().flat_map(|input| &input.outside) {
+        eprint_error(&format!("cannot format {}: {why}", display_name(path, &dirs.current)));
+        counts.failed += 1;
+    }
+    for path in inputs.iter().flat_map(|input| &input.files) {
+        // Continue with the other files after an error.
+        match format_file(path, options, &dirs.current) {
+            Ok(Outcome::Changed) => counts.changed += 1,
+            Ok(Outcome::Unchanged) => counts.unchanged += 1,
+            Ok(Outcome::Refused) => counts.failed += 1,
+            Err(error) => {
+                eprint_error(&error.to_string());
+                counts.failed += 1;
+            }
+        }
+    }
+    eprint_line(&counts.describe(options.writes()));
+    let differs = counts.changed > 0 && !options.writes();
+    if counts.is_empty() && options.paths.is_empty() {
+        return Ok(Exit::NotAttempted);
+    }
+    Ok(if differs || counts.failed > 0 { Exit::Failed } else { Exit::Clean })
+}
+
+/// The result of formatting a file.
+enum Outcome {
+    Changed,
+    Unchanged,
+    Refused,
+}
+
+fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outcome, CliError> {
+    let name = display_name(path, current);
+    let Some((before, after)) = format_source(read_source(path)?, &name, current) else {
+        return Ok(Outcome::Refused);
+    };
+    if before == after {
+        return Ok(Outcome::Unchanged);
+    }
+    if options.writes() {
+        replace_text(path, &before, &after)
+            .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
+        eprint_line(&format!("formatted  {}", clean(&name)));
+    } else {
+        options.print_change(&name, &before, &after);
+    }
+    Ok(Outcome::Changed)
+}
+
+fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> {
+    let name = display_name(&options.stdin_filename, current);
+    let text = read_stream(&name, std::io::stdin())?;
+    let mark = if text.has_mark { String::from_utf8_lossy(BYTE_ORDER_MARK) } else { "".into() };
+    let Some((before, after)) = format_source(text, &name, current) else { return Ok(Exit::Failed) };
+    if options.writes() {
+        print(&format!("{mark}{after}"));
+        return Ok(Exit::Clean);
+    }
+    if before == after {
+        return Ok(Exit::Clean);
+    }
+    options.print_change(&name, &before, &after);
+    Ok(Exit::Failed)
+}
+
+/// Returns the text before and after formatting. Reports the reason and returns `None` if the text cannot be formatted.
+fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String, String)> {
+    let mut sources = Sources::new();
+    let (file, damage) = text.into_source(sources.id_ahead(0), current);
+    let source = sources.add(file);
+    if let Some(finding) = &damage {
+        eprint_findings(std::slice::from_ref(finding), &sources);
+        return None;
+    }
+    let before = &sources.get(source)?.text;
+    let kind = FileKind::of_name(name);
+    if kind == FileKind::Org {
+        eprint_line(&format!(
+            "note: {} is not formatted: deftool does not change the layout of Org files",
+            clean(name)
+        ));
+    }
+    match format(source, before, kind) {
+        Ok(after) => Some((before.to_string(), after)),
+        Err(FormatError::Syntax(findings)) => {
+            eprint_findings(&findings, &sources);
+            None
+        }
+        Err(FormatError::Damaged) => {
+            eprint_error(&format!(
+                "cannot format {name}: the result would differ from the input; this is a bug in deftool, please report it with the file"
+            ));
+            None
+        }
+    }
+}
+
+impl FmtOptions {
+    fn writes(&self) -> bool {
+        !self.check && !self.diff
+    }
+
+    /// Prints the diff or, with `--check`, the file name.
+    fn print_change(&self, name: &str, before: &str, after: &str) {
+        if self.diff {
+            print_diff(&unified(name, before, after));
+        } else {
+            print_lines(&format!("{}\n", clean(name)));
+        }
+    }
+}
+
+/// The number of files by result.
+#[derive(Default)]
+struct Counts {
+    changed: usize,
+    unchanged: usize,
+    failed: usize,
+}
+
+impl Counts {
+    fn is_empty(&self) -> bool {
+        self.changed + self.unchanged + self.failed == 0
+    }
+
+    fn describe(&self, writes: bool) -> String {
+        let changed = if writes { "formatted" } else { "to be formatted" };
+        let parts = [(self.changed, changed), (self.unchanged, "unchanged"), (self.failed, "not formatted")];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{} {what}", count(number, "file")))
+            .collect();
+        if parts.is_empty() { String::from("no files to format") } else { parts.join(", ") }
+    }
+}

@@ -1,0 +1,328 @@
+//! `deftool import`: converts tool definitions from other formats to specs.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
+use deftool_lang::schema::{Import, ImportFormat, Importer};
+use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated, lower};
+use deftool_lang::syntax::{parse, write};
+use deftool_lang::text::{Sources, count, one_line};
+use deftool_mcp::{Offer, inspect};
+use deftool_process::files::replace_file;
+use deftool_project::{
+    Generation, SourceText, display_name, find_root, read_source, read_stream, script_candidates,
+};
+use deftool_script::scaffold;
+
+use crate::cli::options::one_of;
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::{CommandDirs, command_dirs};
+use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_line, print};
+use crate::cli::worker::Servers;
+use crate::cli::worker::offer::offer_of;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool import tools.json --output specs --scripts
+  curl -s http://localhost:3000/tools | deftool import --from mcp")]
+pub(in crate::cli) struct ImportOptions {
+    /// Files with JSON or Emacs Lisp; `-` reads stdin [default: stdin]
+    pub(in crate::cli) files: Vec<PathBuf>,
+    /// Import the tools of this MCP server of the project, which must be trusted
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "from"])]
+    pub(in crate::cli) mcp: Option<String>,
+    /// Format of the definitions [default: detect]
+    #[arg(long, value_parser = foreign_format(), value_name = "FORMAT")]
+    pub(in crate::cli) from: Option<ForeignFormat>,
+    /// Write one spec file per tool to this folder [default: print all to stdout]
+    #[arg(short, long, value_name = "DIR")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Overwrite existing specs
+    #[arg(long, requires = "output")]
+    pub(in crate::cli) force: bool,
+    /// Also write a placeholder script for each tool without a script; calls fail with `NAME is not implemented`
+    #[arg(long, requires = "output")]
+    pub(in crate::cli) scripts: bool,
+}
+
+/// A format of tool definitions other than specs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum ForeignFormat {
+    Json(ImportFormat),
+    /// Emacs Lisp with tool forms.
+    Gptel,
+}
+
+fn foreign_format() -> impl TypedValueParser<Value = ForeignFormat> {
+    one_of(ForeignFormat::all())
+}
+
+impl ForeignFormat {
+    /// Every format with its name on the command line.
+    pub(in crate::cli) fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let json = ImportFormat::ALL.into_iter().map(|format| (format.as_str(), Self::Json(format)));
+        json.chain([("gptel", Self::Gptel)])
+    }
+}
+
+/// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
+pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(None)?;
+    let inputs = match &options.mcp {
+        Some(name) => vec![(read_server(name, &dirs)?, None)],
+        None => read_inputs(&options.files, &dirs.current)?,
+    };
+    let mut imported = Imported::of(inputs, options.from, &dirs.current);
+    if options.mcp.is_some() {
+        // Omit notes: the user cannot change the definitions of a server.
+        imported.findings.retain(|finding| finding.severity != Severity::Note);
+    }
+    match &options.output {
+        None => {
+            let specs: Vec<String> = imported.tools.iter().map(spec_of).collect();
+            print(&specs.join("\n"));
+        }
+        Some(folder) => {
+            write_files(&imported.tools, folder, options.force)?;
+            if options.scripts {
+                write_scripts(&imported.tools, &dirs.current.join(folder), &dirs.current)?;
+            }
+        }
+    }
+    Ok(imported.report())
+}
+
+/// Imports the tools of `named` for `init`: a file or, in the format of MCP, also the URL or command line of a server.
+///
+/// # Errors
+/// If the file cannot be read, or the server does not answer.
+pub(in crate::cli) fn import_for_init(named: &str, from: ForeignFormat) -> Result<Imported, CliError> {
+    let current = command_dirs(None)?.current;
+    let path = current.join(named);
+    let is_file = path.exists() || path.extension().is_some_and(|extension| extension == "json");
+    let inputs = if from == ForeignFormat::Json(ImportFormat::Mcp) && !is_file {
+        vec![(list_tools(named, &current)?, None)]
+    } else {
+        read_inputs(&[PathBuf::from(named)], &current)?
+    };
+    Ok(Imported::of(inputs, Some(from), &current))
+}
+
+/// Imported tools.
+pub(in crate::cli) struct Imported {
+    tools: Vec<Tool>,
+    findings: Vec<Diagnostic>,
+    sources: Sources,
+}
+
+impl Imported {
+    /// Imports texts. Each may have a file name, which names a JSON Schema without a name.
+    fn of(inputs: Vec<(SourceText, Option<String>)>, from: Option<ForeignFormat>, current: &Path) -> Self {
+        let mut sources = Sources::new();
+        let mut importer = Importer::new(match from {
+            Some(ForeignFormat::Json(format)) => Some(format),
+            Some(ForeignFormat::Gptel) | None => None,
+        });
+        let mut findings = Vec::new();
+        for (text, file_name) in inputs {
+            let is_text = text.is_text();
+            let (file, damage) = text.into_source(sources.id_ahead(0), current);
+            let source = sources.add(file);
+            findings.extend(damage);
+            let Some(file) = sources.get(source).filter(|_| is_text) else { continue };
+            let is_org = FileKind::of_name(&file.name) == FileKind::Org;
+            match from {
+                Some(ForeignFormat::Gptel) | None if is_org => {
+                    importer.add_lisp(source, &file.text, FileKind::Org);
+                }
+                Some(ForeignFormat::Gptel) => importer.add_lisp(source, &file.text, FileKind::EmacsLisp),
+                Some(ForeignFormat::Json(_)) | None => importer.add(source, &file.text, file_name.as_deref()),
+            }
+        }
+        let Import { mut tools, findings: import_findings } = importer.finish();
+        tools.retain(|tool| !is_damaged(tool, &findings, &sources));
+        findings.extend(import_findings);
+        Self { tools, findings, sources }
+    }
+
+    /// Writes the specs and scripts of a new project.
+    ///
+    /// # Errors
+    /// If a spec exists, or a file cannot be written.
+    pub(in crate::cli) fn write_to(&self, project: &Path) -> Result<(), CliError> {
+        let current = command_dirs(None)?.current;
+        write_files(&self.tools, &project.join("specs"), false)?;
+        write_scripts(&self.tools, &current.join(project).join("specs"), &current)
+    }
+
+    /// Returns the name of the first tool.
+    pub(in crate::cli) fn first_tool(&self) -> Option<&str> {
+        self.tools.first().map(|tool| tool.name.value.as_str())
+    }
+
+    /// Prints the findings and the number of tools.
+    pub(in crate::cli) fn report(&self) -> Exit {
+        eprint_findings(&self.findings, &self.sources);
+        let summary = Summary::of(&self.findings);
+        let imported = format!("{} imported", count(self.tools.len(), "tool"));
+        let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
+        eprint_line(&match describe_summary(&summary) {
+            Some(counts) => format!("{imported}: {counts}{omitted}"),
+            None => imported,
+        });
+        if summary.errors > 0 { Exit::Failed } else { Exit::Clean }
+    }
+}
+
+/// Returns whether invalid UTF-8 was replaced in the tool's definition.
+fn is_damaged(tool: &Tool, damages: &[Diagnostic], sources: &Sources) -> bool {
+    let has_replaced = |text: &str| text.contains(char::REPLACEMENT_CHARACTER);
+    damages.iter().any(|damage| damage.primary.source == tool.source)
+        && sources.get(tool.source).is_some_and(|file| has_replaced(tool.span.of(&file.text)))
+}
+
+/// Returns the formatted spec of a tool.
+fn spec_of(tool: &Tool) -> String {
+    format_generated(format!("{}\n", write(&form_of_tool(tool))), FileKind::Specs)
+}
+
+/// Reads the inputs and returns their texts and file names without extension. `-` or an empty list reads stdin.
+fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option<String>)>, CliError> {
+    if files.is_empty() && std::io::stdin().is_terminal() {
+        let message = "missing input; give a file, or `-` for stdin";
+        return Err(CliError::Usage(String::from(message)));
+    }
+    if files.is_empty() {
+        return Ok(vec![(read_stream("stdin", std::io::stdin().lock())?, None)]);
+    }
+    let mut texts = Vec::new();
+    for file in files {
+        if file.as_os_str() == "-" {
+            texts.push((read_stream("stdin", std::io::stdin().lock())?, None));
+        } else {
+            let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            texts.push((read_source(&from.join(file))?, name));
+        }
+    }
+    Ok(texts)
+}
+
+/// Reads the tools that an MCP server of the project offers, as JSON.
+fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
+    let root = find_root(&dirs.project)?;
+    let load = Generation::load(&root, &dirs.current, None)?.load;
+    let Some(server) = load.mcp_servers.iter().find(|server| server.name.value == name) else {
+        let names: Vec<&str> = load.mcp_servers.iter().map(|server| server.name.value.as_str()).collect();
+        let known = if names.is_empty() { String::from("none") } else { names.join(", ") };
+        return Err(CliError::Usage(format!("unknown MCP server `{name}`; the project has {known}")));
+    };
+    let offer = block_on(offer_of(&load, server, &root))??;
+    listed(name, offer)
+}
+
+/// Reads the tools of the MCP server at a URL, or of a program with its arguments. No trust is required, because
+/// the user names it.
+fn list_tools(server: &str, current: &Path) -> Result<SourceText, CliError> {
+    let is_url = server.starts_with("http://") || server.starts_with("https://");
+    let words: Vec<&str> = if is_url { vec![server] } else { server.split_whitespace().collect() };
+    let words: Vec<String> = words.into_iter().map(|word| serde_json::json!(word).to_string()).collect();
+    let value =
+        if is_url { format!(":url {}", words.join("")) } else { format!(":command [{}]", words.join(" ")) };
+    let text = format!("(defmcp :name \"server\" {value})");
+    let source = Sources::new().id_ahead(0);
+    let (definitions, findings) = lower(source, &text, &parse(source, &text).0, FileKind::Specs);
+    let [found] = definitions.mcp_servers.as_slice() else {
+        let why = findings.first().map_or("neither a file, a URL nor a command", |finding| &finding.message);
+        return Err(CliError::Usage(format!("`{}`: {why}", clean(server))));
+    };
+    let offer = match Servers::remote(found, None, current) {
+        Ok(remote) => block_on(inspect(&remote))?.map_err(|reason| one_line(clean(&reason))),
+        Err(error) => Err(error),
+    };
+    listed(server, offer)
+}
+
+/// Returns the tools that an MCP server offers as JSON.
+fn listed(server: &str, offer: Result<Offer, String>) -> Result<SourceText, CliError> {
+    let server = clean(server);
+    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{server}`: {reason}")))?;
+    let listed = format!("{:#}", serde_json::json!({"tools": offer.listed}));
+    Ok(read_stream(&format!("MCP server {server}"), listed.as_bytes())?)
+}
+
+fn block_on<F: Future>(work: F) -> Result<F::Output, CliError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    Ok(runtime.block_on(work))
+}
+
+/// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is
+/// set.
+fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliError> {
+    let dirs = command_dirs(None)?;
+    let paths: Vec<PathBuf> =
+        tools.iter().map(|tool| dirs.current.join(folder).join(format!("{}.eld", tool.name.value))).collect();
+    let shown = |path: &Path| display_name(path, &dirs.current);
+    if let Some(path) = paths.iter().find(|path| !force && path.symlink_metadata().is_ok()) {
+        let message =
+            format!("{} already exists; nothing was written; use `--force` to overwrite it", shown(path));
+        return Err(CliError::Usage(message));
+    }
+    // Two paths may name the same file, because of a link or a case-insensitive file system.
+    let existing: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
+    let mut of_file: HashMap<&Path, &Path> = HashMap::new();
+    for (path, file) in paths.iter().zip(&existing) {
+        if let Some(other) = file.as_ref().and_then(|file| of_file.insert(file, path)) {
+            let message =
+                format!("{} and {} are the same file; nothing was written", shown(other), shown(path));
+            return Err(CliError::Usage(message));
+        }
+    }
+    for ((tool, path), file) in tools.iter().zip(&paths).zip(&existing) {
+        let unwritable = |source| CliError::Unwritable { path: shown(path), source };
+        let spec = spec_of(tool);
+        let action = match file {
+            Some(file) => replace_file(file, spec.as_bytes()).map(|()| "replaced"),
+            // Do not overwrite a file that was created in the meantime, for example under another name of the same
+            // file.
+            None => create_file(path, spec.as_bytes()).map(|()| "created "),
+        };
+        eprint_line(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
+    }
+    Ok(())
+}
+
+/// Writes a placeholder script for each tool without a script.
+fn write_scripts(tools: &[Tool], specs: &Path, from: &Path) -> Result<(), CliError> {
+    let root = find_root(specs).unwrap_or_else(|_| specs.parent().unwrap_or(specs).to_owned());
+    for tool in tools {
+        let candidates = script_candidates(&root, tool);
+        let existing = candidates.iter().find(|path| path.symlink_metadata().is_ok());
+        let Some(path) = existing.or(candidates.first()) else { continue };
+        let name = display_name(path, from);
+        if existing.is_some() {
+            eprint_line(&format!("kept     {name}"));
+            continue;
+        }
+        create_file(path, scaffold(tool).as_bytes())
+            .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
+        eprint_line(&format!("created  {name}"));
+    }
+    Ok(())
+}
+
+/// Creates a new file and its parent folders.
+fn create_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::File::create_new(path)?.write_all(bytes).inspect_err(|_| {
+        // Do not leave an empty file on a full disk.
+        let _ = std::fs::remove_file(path);
+    })
+}

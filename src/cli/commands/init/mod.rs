@@ -1,0 +1,197 @@
+//! `deftool init`: creates a project, with a sample tool or with the toolbox.
+
+mod toolbox;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use deftool_lang::spec::nearest;
+use deftool_lang::text::Location;
+use deftool_project::{Load, load_specs, resolve_inputs};
+
+use super::import::{ForeignFormat, Imported, import_for_init};
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::generated::write_file;
+use crate::cli::project::inputs::command_dirs;
+use crate::cli::terminal::output::{clean, eprint_line};
+use toolbox::{TOOLBOX, ToolboxTool};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool init my-agent
+  deftool init --toolbox
+  deftool init --toolbox read_file,search_text
+  deftool init --from gptel ~/.emacs.d/init.el my-agent
+  deftool init --from mcp \"uvx mcp-server-time\" my-agent")]
+pub(in crate::cli) struct InitOptions {
+    /// Folder of the new project
+    #[arg(default_value = ".")]
+    pub(in crate::cli) folder: PathBuf,
+    /// Copy the bundled tools (files, search, programs, git, web, time, arithmetic), or only the named ones
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
+    pub(in crate::cli) toolbox: Option<Vec<String>>,
+    /// Convert the tools of FILE to specs, each with a placeholder script; for `mcp`, FILE may also be the URL of a
+    /// server, or a command that starts one
+    #[arg(long, value_names = ["FORMAT", "FILE"], num_args = 2, conflicts_with = "toolbox")]
+    pub(in crate::cli) from: Option<Vec<String>>,
+}
+
+/// A recorded request that calls the sample tool.
+pub(in crate::cli) const RECORDING: &str = "sample.recording.jsonl";
+
+/// The sample tool.
+const SAMPLE: [(&str, &str); 3] = [
+    ("specs/tools.eld", include_str!("files/tools.eld")),
+    ("scripts/word_count.lua", include_str!("files/word_count.lua")),
+    (RECORDING, include_str!("files/sample.recording.jsonl")),
+];
+
+/// Files of every project.
+const COMMON: [(&str, &str); 2] = [
+    ("specs/worker.eld", include_str!("files/worker.eld")),
+    (".gitignore", "*.journal\n*.journal-*\n*.journal.lock\n"),
+];
+
+pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
+    let folder = &options.folder;
+    let specs = folder.join("specs");
+    let is_project = specs.is_dir();
+    if let Some(unknown) = options.toolbox.iter().flatten().find(|name| toolbox::find(name).is_none()) {
+        return Err(CliError::Usage(describe_unknown(unknown)));
+    }
+    if is_project && options.toolbox.is_none() {
+        let message = format!(
+            "`{}` is already a project; add a tool with `deftool new NAME`, or the toolbox with `deftool init --toolbox`",
+            folder.display()
+        );
+        return Err(CliError::Usage(message));
+    }
+    for path in [folder, &specs] {
+        if path.symlink_metadata().is_ok() && !path.is_dir() {
+            return Err(CliError::Usage(format!("`{}` exists and is not a directory", path.display())));
+        }
+    }
+    let imported = options.from.as_deref().map(read_foreign).transpose()?;
+    if let Some(imported) = &imported {
+        if imported.first_tool().is_none() {
+            imported.report();
+            return Err(CliError::Usage(String::from("no tool was imported; nothing was written")));
+        }
+        imported.write_to(folder)?;
+    } else if let Some(names) = &options.toolbox {
+        let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
+        copy_toolbox(folder, &existing, names)?;
+    } else {
+        create(folder, &SAMPLE)?;
+    }
+    if !is_project {
+        create(folder, &COMMON)?;
+    }
+    let enter = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
+    let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
+    let first_tool = imported.as_ref().and_then(Imported::first_tool);
+    let call = match &options.toolbox {
+        None if imported.is_some() => &format!("{} --help", first_tool.unwrap_or("TOOL")),
+        None => r#"word_count text="one two three""#,
+        Some(names) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
+        Some(_) => "TOOL --help",
+    };
+    eprint_line(&format!("next:    {enter}deftool check && deftool call {call}"));
+    Ok(exit)
+}
+
+/// Reads the tools of `--from FORMAT FILE`.
+fn read_foreign(from: &[String]) -> Result<Imported, CliError> {
+    let [format, file] = from else {
+        return Err(CliError::Usage(String::from("--from takes a format and a file")));
+    };
+    let Some((_, format)) = ForeignFormat::all().find(|(name, _)| name == format) else {
+        let known: Vec<&str> = ForeignFormat::all().map(|(name, _)| name).collect();
+        let message = format!("unknown format `{}`; known formats: {}", clean(format), known.join(", "));
+        return Err(CliError::Usage(message));
+    };
+    import_for_init(file, format)
+}
+
+/// Returns the tools of the project in `folder` with their locations.
+fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
+    let dirs = command_dirs(Some(folder))?;
+    let load: Load = load_specs(&resolve_inputs(&[], &dirs.project)?, &dirs.current)?;
+    let named = load.tools.iter().map(|loaded| {
+        let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
+        (loaded.tool.name.value.clone(), load.sources.describe(at))
+    });
+    Ok(named.collect())
+}
+
+fn describe_unknown(name: &str) -> String {
+    let known = TOOLBOX.iter().map(|tool| tool.name);
+    let advice = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            format!("known tools: {}; a folder comes before --toolbox", known.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("unknown toolbox tool `{name}`; {advice}")
+}
+
+/// Copies the named tools, or all, unless the project uses their names.
+fn copy_toolbox(
+    folder: &Path,
+    existing: &BTreeMap<String, String>,
+    names: &[String],
+) -> Result<(), CliError> {
+    let selected: Vec<&ToolboxTool> = TOOLBOX
+        .iter()
+        .filter(|tool| names.is_empty() || names.iter().any(|name| name == tool.name))
+        .collect();
+    for tool in &selected {
+        let script = format!("scripts/{}.lua", tool.name);
+        if let Some(location) = existing.get(tool.name) {
+            eprint_line(&format!("skipped  {}: already defined at {location}", tool.name));
+        } else if folder.join(&script).exists() {
+            // Do not combine an included spec with another script.
+            eprint_line(&format!("skipped  {}: {script} already exists", tool.name));
+        } else {
+            create(folder, tool.files)?;
+        }
+    }
+    let files: Vec<&str> =
+        selected.iter().flat_map(|tool| tool.files.iter().map(|(_, text)| *text)).collect();
+    create(folder, &toolbox::modules_of(&files))
+}
+
+/// Writes the files that do not exist.
+fn create(folder: &Path, files: &[(&str, &str)]) -> Result<(), CliError> {
+    for (name, content) in files {
+        let path = folder.join(name);
+        if path.exists() {
+            eprint_line(&format!("kept     {}", shown(folder, name)));
+            continue;
+        }
+        write_file(&path, content)?;
+        eprint_line(&format!("created  {}", shown(folder, name)));
+    }
+    Ok(())
+}
+
+fn is_here(folder: &Path) -> bool {
+    folder == Path::new(".")
+}
+
+/// Returns the file name relative to the current folder.
+fn shown(folder: &Path, name: &str) -> String {
+    if is_here(folder) { name.to_owned() } else { clean(&folder.join(name).display().to_string()) }
+}
+
+/// Quotes a path for a shell.
+fn for_shell(path: &Path) -> String {
+    let path = clean(&path.display().to_string());
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
+    if path.starts_with('-') || !path.chars().all(is_plain) {
+        return format!("'{}'", path.replace('\'', r"'\''"));
+    }
+    path
+}

@@ -1,0 +1,191 @@
+//! The commands: a file or folder each, with the options beside `run`.
+
+#![allow(clippy::unnecessary_wraps)] // all commands have the same signature
+
+mod acp;
+mod call;
+mod chat;
+mod check;
+mod compile;
+mod completions;
+mod demo;
+mod diff;
+mod doctor;
+mod fmt;
+mod import;
+mod init;
+mod journal;
+mod lsp;
+mod man;
+mod mcp;
+mod new;
+mod replay;
+mod rpc;
+mod rule;
+mod run;
+#[cfg(feature = "restate")]
+mod serve;
+mod stub;
+mod targets;
+mod test;
+mod tools;
+mod trust;
+mod types;
+mod version;
+mod view;
+mod watch;
+
+use std::fmt::Write;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use super::outcome::{CliError, Exit};
+use super::terminal::output::Color;
+use call::bench;
+use journal::{requests, resume};
+
+/// Toolchain and engine for the tools that language models call.
+#[derive(Debug, Parser)]
+#[command(
+    name = "deftool",
+    version,
+    long_version = version::long_version(),
+    about,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  deftool init --toolbox
+  deftool check --fix
+  deftool call read_file path=README.md
+  deftool run \"What changed since yesterday?\""
+)]
+pub(super) struct Arguments {
+    /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
+    pub(super) color: Color,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Defines the commands by group: documentation, variant, options, and the feature that contains the command. The module
+/// has the name of the command and a function `run`.
+macro_rules! commands {
+    ($($group:literal: $($(#[doc = $about:literal])* $variant:ident($module:ident::$options:ident) $(in $feature:literal)?,)*)*) => {
+        #[derive(Debug, Subcommand)]
+        pub(super) enum Command {
+            $($(
+                $(#[doc = $about])*
+                $(#[cfg(feature = $feature)])?
+                $variant($module::$options),
+            )*)*
+        }
+
+        impl Command {
+            /// Runs the command.
+            pub(super) fn run(&self) -> Result<Exit, CliError> {
+                match self {
+                    $($(
+                        $(#[cfg(feature = $feature)])?
+                        Self::$variant(options) => $module::run(options),
+                    )*)*
+                }
+            }
+        }
+
+        /// The names of the commands by group.
+        const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),*])),*];
+    };
+}
+
+commands! {
+    "Write tools":
+    /// Create a project with a tool and a worker
+    Init(init::InitOptions),
+    /// Add a tool to the project: a spec and a script
+    New(new::NewOptions),
+    /// Check specs, scripts and workers
+    Check(check::CheckOptions),
+    /// Format spec files in place
+    Fmt(fmt::FmtOptions),
+    /// Run spec examples and script tests without a model
+    Test(test::TestOptions),
+    /// Validate and run one tool call without a model
+    Call(call::CallOptions),
+    /// Measure the duration of calls of one tool
+    Bench(bench::BenchOptions),
+    /// Watch the project and report what each change does
+    Watch(watch::WatchOptions),
+    /// List the tools of the project: arguments, permissions and files
+    Tools(tools::ToolsOptions),
+    /// Serve editors over the Language Server Protocol, on stdin and stdout
+    Lsp(lsp::LspOptions),
+
+    "Use models":
+    /// Send one request through a worker and stream the reply
+    Run(run::RunOptions),
+    /// Start or resume a chat session with a model
+    Chat(chat::ChatOptions),
+    /// Serve the tools of the project to an MCP host, on stdin and stdout
+    Mcp(mcp::McpOptions),
+    /// Serve the tools and workers of the project to another program over JSON-RPC, on stdin and stdout
+    Rpc(rpc::RpcOptions),
+    /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
+    Acp(acp::AcpOptions),
+    /// Run the workers of the project on a durable engine that several machines share
+    Serve(serve::ServeOptions) in "restate",
+    /// Replay recordings without a model, or validate recorded calls against the specs
+    Replay(replay::ReplayOptions),
+    /// Write a recording or a journal as an HTML page, or the difference of two
+    View(view::ViewOptions),
+    /// Continue the requests of a journal that were interrupted
+    Resume(resume::ResumeOptions),
+    /// List, show, cancel and remove the requests of a journal
+    Requests(requests::RequestsOptions),
+    /// Run a stub model server for tests, with scenarios and fault injection
+    Stub(stub::StubOptions),
+    /// List, grant and revoke the permissions of projects
+    Trust(trust::TrustOptions),
+    /// Diagnose the set-up: project, scripts, permissions, servers and models
+    Doctor(doctor::DoctorOptions),
+
+    "Convert":
+    /// Print the tool definitions for an API as JSON
+    Compile(compile::CompileOptions),
+    /// Convert tool definitions from other formats to specs
+    Import(import::ImportOptions),
+    /// Compare two versions of tools and report changes that break callers
+    Diff(diff::DiffOptions),
+    /// Generate Luau type definitions for editors
+    Types(types::TypesOptions),
+    /// List the target APIs and their support for schema keywords
+    Targets(targets::TargetsOptions),
+
+    "Help":
+    /// Show the main commands in a temporary project, without a model
+    Demo(demo::DemoOptions),
+    /// List the rules of `check`, or explain one
+    Rule(rule::RuleOptions),
+    /// Print shell completions
+    Completions(completions::CompletionsOptions),
+    /// Write the manual pages of all commands to a folder
+    Man(man::ManOptions),
+}
+
+/// Returns the command with its help text.
+pub(super) fn command() -> clap::Command {
+    let command = Arguments::command();
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        // Writing to a string does not fail.
+        let _ = writeln!(groups, "\n{group}:");
+        for name in *names {
+            // A command that this build does not contain is not listed.
+            if let Some(about) = command.find_subcommand(name).and_then(clap::Command::get_about) {
+                let _ = writeln!(groups, "  {name:<13}{about}");
+            }
+        }
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}

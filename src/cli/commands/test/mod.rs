@@ -1,0 +1,230 @@
+//! `deftool test`: checks spec examples against their schemas and runs script tests. With `--fuzz`, calls tools with
+//! generated arguments. Uses no model.
+
+mod fuzz;
+mod junit;
+mod report;
+mod run;
+mod scripts;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use deftool_project::{
+    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs,
+};
+
+use crate::cli::options::parse_duration;
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::engine::{Isolate, ScriptOptions};
+use crate::cli::project::inputs::{CommandDirs, command_dirs, refuse_nothing};
+use crate::cli::project::rerun::Rerun;
+use crate::cli::terminal::output::eprint_error;
+use fuzz::FuzzOptions;
+use report::{describe, print_json_line, print_list, print_results};
+use run::TestRun;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox; `--isolate process` requires
+`--fuzz`. See docs/testing.md.
+
+Examples:
+  deftool test
+  deftool test --filter weather --watch
+  deftool test scripts/weather_test.lua
+  deftool test --fuzz --seed 1")]
+pub(in crate::cli) struct TestOptions {
+    /// Spec files, scripts, folders or projects [default: the project around the current folder]
+    pub(in crate::cli) paths: Vec<PathBuf>,
+    /// Run only tools, tests and test files with TEXT in their name
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::cli) filter: Option<String>,
+    /// Output format of results
+    #[arg(long, value_enum, default_value_t = TestFormat::Human)]
+    pub(in crate::cli) format: TestFormat,
+    /// Print the examples and tests without running them
+    #[arg(long, conflicts_with_all = ["watch", "fuzz"])]
+    pub(in crate::cli) list: bool,
+    /// Run again after each change
+    #[arg(short, long)]
+    pub(in crate::cli) watch: bool,
+    /// Time limit of one script test
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub(in crate::cli) timeout: Duration,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) fuzzing: FuzzOptions,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum TestFormat {
+    /// One line per test
+    Human,
+    /// One JSON object
+    Json,
+    /// JUnit XML, for GitLab and Jenkins
+    Junit,
+}
+
+pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    if options.fuzzing.fuzz {
+        return fuzz::run(options, &dirs);
+    }
+    if options.scripts.isolate == Isolate::Process {
+        return Err(CliError::Usage(String::from(ISOLATED)));
+    }
+    if options.list && options.format == TestFormat::Junit {
+        let message = "--list supports only `--format` human and json";
+        return Err(CliError::Usage(String::from(message)));
+    }
+    let selection = TestSelection::of(&options.paths, &dirs)?;
+    if options.watch {
+        return watch(options, &dirs, selection);
+    }
+    let inputs = resolve_inputs(&selection.paths, &dirs.project)?;
+    let load = load(&inputs, &dirs.current)?;
+    refuse_nothing(&options.paths, &load)?;
+    let Some(run) = run_once(&load, &inputs, &selection, options, &dirs.current)? else {
+        return Err(CliError::Usage(no_match(options.filter.as_deref())));
+    };
+    if options.list {
+        print_list(&run, &load.sources, options.format);
+        return Ok(if run.errors.is_empty() { Exit::Clean } else { Exit::Failed });
+    }
+    print_results(&run, &load.sources, options.format);
+    Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
+}
+
+/// The fakes of a test are functions in its Lua state, so its tools cannot run in another process.
+const ISOLATED: &str = "--isolate process requires --fuzz, because script tests run in this process; for untrusted scripts, use \
+     `deftool test --fuzz --isolate process` or `deftool call --isolate process`";
+
+fn watch(options: &TestOptions, dirs: &CommandDirs, selection: TestSelection) -> Result<Exit, CliError> {
+    let format = options.format;
+    if format == TestFormat::Junit {
+        let message = "--watch supports only `--format` human and json";
+        return Err(CliError::Usage(String::from(message)));
+    }
+    let (options, folder, current) = (options.clone(), dirs.project.clone(), dirs.current.clone());
+    let paths = selection.paths.clone();
+    let report = move |load: Load, _| {
+        let run = resolve_inputs(&selection.paths, &folder)
+            .map_err(CliError::from)
+            .and_then(|inputs| run_once(&load, &inputs, &selection, &options, &current));
+        let run = match run {
+            Ok(Some(run)) => run,
+            Ok(None) => return no_match(options.filter.as_deref()),
+            Err(error) => {
+                eprint_error(&error.to_string());
+                return String::new();
+            }
+        };
+        if format == TestFormat::Json {
+            print_json_line(&run, &load.sources);
+            return describe(&run.summary);
+        }
+        print_results(&run, &load.sources, format);
+        // The summary was already printed.
+        String::new()
+    };
+    let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+    Rerun { options, clears_screen: format == TestFormat::Human, report }.watch(&paths, dirs)
+}
+
+/// Runs the examples, then the tests, or only lists them. Returns `None` if nothing matches the filter.
+fn run_once(
+    load: &Load,
+    inputs: &[Input],
+    selection: &TestSelection,
+    options: &TestOptions,
+    from: &Path,
+) -> Result<Option<TestRun>, CliError> {
+    let filter = options.filter.as_deref();
+    let mut run =
+        if selection.with_examples { TestRun::of(load, filter, options.list) } else { TestRun::default() };
+    if !options.list {
+        scripts::run_samples(&mut run, from, options)?;
+    }
+    for (root, only) in selection.roots(inputs) {
+        let files = find_tests(load, &root, from, only.as_deref())?;
+        if files.is_empty() {
+            continue;
+        }
+        scripts::run(&mut run, &root, from, &files, options)?;
+    }
+    run.count();
+    let is_empty = !run.has_tools && run.results.is_empty();
+    Ok(if is_empty && filter.is_some() { None } else { Some(run) })
+}
+
+fn no_match(filter: Option<&str>) -> String {
+    format!("no tool or test name contains `{}`", filter.unwrap_or_default())
+}
+
+/// The tests selected on the command line.
+#[derive(Debug, Clone)]
+struct TestSelection {
+    /// The paths to load.
+    paths: Vec<PathBuf>,
+    /// The selected test files, given directly or by the script that they test.
+    tests: Vec<PathBuf>,
+    with_examples: bool,
+}
+
+impl TestSelection {
+    fn of(paths: &[PathBuf], dirs: &CommandDirs) -> Result<Self, CliError> {
+        let mut tests = Vec::new();
+        let mut others = Vec::new();
+        for path in paths {
+            let full = dirs.project.join(path);
+            if is_test_script(path) && full.is_file() && !is_tool_script(&full) {
+                tests.push(full);
+                continue;
+            }
+            for extension in ["lua", "luau"] {
+                let stem = full.file_stem().unwrap_or_default().to_string_lossy();
+                let test = full.with_file_name(format!("{stem}_test.{extension}"));
+                if full.is_file() && test.is_file() {
+                    tests.push(test);
+                }
+            }
+            others.push(path.clone());
+        }
+        let with_examples = paths.is_empty() || !others.is_empty();
+        if let (false, Some(first)) = (with_examples, tests.first()) {
+            others.push(find_root(first)?);
+        }
+        Ok(Self { paths: others, tests, with_examples })
+    }
+
+    /// Returns the projects with their selected test files; `None` selects all.
+    fn roots(&self, inputs: &[Input]) -> Vec<(PathBuf, Option<Vec<PathBuf>>)> {
+        let mut roots: Vec<(PathBuf, Option<Vec<PathBuf>>)> = Vec::new();
+        if self.with_examples {
+            let whole = inputs.iter().filter(|input| input.whole_project);
+            roots.extend(whole.filter_map(|input| input.root.clone()).map(|root| (root, None)));
+        }
+        for test in &self.tests {
+            let Ok(root) = find_root(test) else { continue };
+            match roots.iter_mut().find(|(known, _)| *known == root) {
+                Some((_, None)) => {}
+                Some((_, Some(only))) => only.push(test.clone()),
+                None => roots.push((root, Some(vec![test.clone()]))),
+            }
+        }
+        roots
+    }
+}
+
+/// Returns whether a script belongs to a tool, for example to a tool named `run_test`.
+fn is_tool_script(path: &Path) -> bool {
+    resolve_inputs(&[path.to_owned()], Path::new("/"))
+        .is_ok_and(|inputs| load_specs(&inputs, Path::new("/")).is_ok_and(|load| !load.tools.is_empty()))
+}

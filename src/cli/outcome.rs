@@ -1,0 +1,67 @@
+//! Shared by all commands: the exit codes, the errors, the folders that a command starts from, and its inputs.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use deftool_project::ProjectError;
+use deftool_worker::{EndpointError, RecordingError, TimelineError};
+
+use crate::cli::terminal::interrupt::exit_code;
+
+/// The outcome of a command, mapped to an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Exit {
+    /// Success: no error findings, or completed.
+    Clean,
+    /// Error findings, or a failed request or call.
+    Failed,
+    /// Nothing was attempted.
+    NotAttempted,
+    /// Ctrl-C or another signal.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Clean => 0,
+            Exit::Failed => 1,
+            Exit::NotAttempted => 2,
+            Exit::Interrupted => exit_code(),
+        })
+    }
+}
+
+/// The reason why nothing was attempted, printed to stderr on one line.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum CliError {
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error(transparent)]
+    Timeline(#[from] TimelineError),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("cannot write {path}: {source}")]
+    Unwritable { path: String, source: std::io::Error },
+}
+
+/// Returns the message for an address that cannot be listened on.
+pub(in crate::cli) fn listen_error(address: SocketAddr, error: &std::io::Error) -> String {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; choose a different --port, or 0 for a free one",
+        std::io::ErrorKind::AddrNotAvailable => "; choose an --address of this machine, or omit it",
+        _ => "",
+    };
+    format!("cannot listen on {address}: {error}{hint}")
+}
+
+/// Returns the value of an environment variable, unless it is blank.
+pub(in crate::cli) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

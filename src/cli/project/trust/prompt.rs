@@ -1,0 +1,190 @@
+//! Trust of a project for one command: stored permissions, `--trust`, or a confirmation prompt.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deftool_lang::text::{count, exact};
+use deftool_project::{
+    Generation, PermissionRequest, PermissionSet, Trust, permission_requests, resolve_links,
+};
+use deftool_worker::TrustSource;
+
+use super::store::{Store, StoreError};
+use crate::cli::outcome::CliError;
+use crate::cli::terminal::input::flush_input;
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, paint};
+
+/// Returns the store key of the project at `root`, which must be an absolute path. Returns `None` if the path is not
+/// valid UTF-8.
+pub(in crate::cli) fn store_key(root: &Path) -> Option<String> {
+    resolve_links(root).to_str().map(str::to_owned)
+}
+
+/// The trusted permissions of one project while a command runs.
+pub(in crate::cli) struct ProjectTrust {
+    root: PathBuf,
+    /// `None`: all permissions, for this run.
+    granted: Option<Mutex<Granted>>,
+}
+
+struct Granted {
+    grants: Arc<PermissionSet>,
+    /// The number of the latest generation whose tools require only `grants`.
+    checked_generation: u64,
+}
+
+impl ProjectTrust {
+    /// Determines the trust for a command that may run scripts with the permissions `wanted`, of the project at `root`.
+    /// Uses `--trust` (`trusts_all`), the stored permissions, or a prompt if there is a terminal.
+    ///
+    /// # Errors
+    /// If a required permission is not trusted.
+    pub(in crate::cli) fn resolve(
+        root: &Path,
+        wanted: Vec<PermissionRequest>,
+        trusts_all: bool,
+    ) -> Result<Self, CliError> {
+        let root = root.to_owned();
+        let mut grants = PermissionSet::default();
+        if trusts_all {
+            // Grant only what the specs require now: a reload during the run, for example after an edit by the model,
+            // does not add permissions.
+            for request in wanted {
+                grants.add(request.grants);
+            }
+        } else if !wanted.is_empty() {
+            let store = Store::of_user();
+            grants = stored_permissions(&store, &root);
+            let missing = grants.missing_requests(wanted);
+            if !missing.is_empty() {
+                let given = prompt(&root, &missing)?;
+                store_permissions(&store, &root, &given);
+                grants.add(given);
+            }
+        }
+        let granted = Granted { grants: Arc::new(grants), checked_generation: 0 };
+        Ok(Self { root, granted: Some(Mutex::new(granted)) })
+    }
+
+    /// Uses `--trust` (`trusts_all`) or the stored permissions, which [`of`](Self::of) reads. Never prompts.
+    pub(in crate::cli) fn without_prompt(root: &Path, trusts_all: bool) -> Self {
+        let granted = Granted { grants: Arc::default(), checked_generation: 0 };
+        Self { root: root.to_owned(), granted: (!trusts_all).then(|| Mutex::new(granted)) }
+    }
+
+    /// Returns the current trust.
+    pub(in crate::cli) fn current(&self) -> Trust {
+        let Some(granted) = &self.granted else { return Trust::Everything };
+        Trust::Only(Arc::clone(&granted.lock().unwrap_or_else(PoisonError::into_inner).grants))
+    }
+
+    /// Returns the trust for the scripts of `generation`. Includes permissions that were stored in the meantime.
+    pub(in crate::cli) fn of(&self, generation: &Generation) -> Trust {
+        let Some(granted) = &self.granted else { return Trust::Everything };
+        let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if granted.checked_generation != generation.number {
+            let wanted = permission_requests(&generation.load, generation.tools());
+            if wanted.iter().any(|request| !granted.grants.covers(&request.grants))
+                && let (Ok(projects), Some(key)) = (Store::of_user().read(), store_key(&self.root))
+                && let Some(more) = projects.get(&key)
+            {
+                let mut all = PermissionSet::clone(&granted.grants);
+                all.add(more.clone());
+                granted.grants = Arc::new(all);
+            }
+            if wanted.iter().all(|request| granted.grants.covers(&request.grants)) {
+                granted.checked_generation = generation.number;
+            }
+        }
+        Trust::Only(Arc::clone(&granted.grants))
+    }
+}
+
+impl TrustSource for ProjectTrust {
+    fn of(&self, generation: &Generation) -> Trust {
+        Self::of(self, generation)
+    }
+}
+
+/// Returns the parts of `wanted` that are not stored for the project of `generation`.
+pub(in crate::cli) fn missing_permissions(
+    generation: &Generation,
+    wanted: Vec<PermissionRequest>,
+) -> Vec<PermissionRequest> {
+    if wanted.is_empty() {
+        return wanted;
+    }
+    let trusted = generation.load.root.as_deref().map(stored_trust);
+    trusted.unwrap_or_default().missing_requests(wanted)
+}
+
+/// Returns the stored permissions of the project at `root`.
+pub(in crate::cli) fn stored_trust(root: &Path) -> PermissionSet {
+    let projects = Store::of_user().read().unwrap_or_default();
+    store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default()
+}
+
+fn stored_permissions(store: &Store, root: &Path) -> PermissionSet {
+    match store.read() {
+        Ok(projects) => store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default(),
+        // This error is reported when permissions are stored.
+        Err(StoreError::NoFolder) => PermissionSet::default(),
+        Err(error) => {
+            eprint_error(&error.to_string());
+            PermissionSet::default()
+        }
+    }
+}
+
+/// Stores granted permissions. An error is only reported as a note, because the answer applies to this run anyway.
+fn store_permissions(store: &Store, root: &Path, given: &PermissionSet) {
+    let Some(key) = store_key(root) else {
+        return eprint_line("note: cannot store the trust: the project's path is not valid UTF-8");
+    };
+    let changed = store.change(|projects| projects.entry(key).or_default().add(given.clone()));
+    if let Err(error) = changed {
+        eprint_line(&format!("note: cannot store the trust: {}", clean(&error.to_string())));
+    }
+}
+
+/// Prompts on the terminal and returns the granted permissions.
+fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, CliError> {
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Err(CliError::Usage(format!(
+            "this project requires permissions that are not trusted: {}; review the specs, then run \
+                         `deftool trust grant`, or use `--trust` for this run only",
+            PermissionRequest::lines(missing).join("; ")
+        )));
+    }
+    let project = exact(&root.to_string_lossy());
+    eprint_line(&format!("The project {project} requires more than read access to its own files:"));
+    for line in PermissionRequest::lines(missing) {
+        eprint_line(&format!("  {line}"));
+    }
+    let mut given = PermissionSet::default();
+    for request in missing {
+        given.add(request.grants.clone());
+    }
+    // After the list, so that the total is visible even if the list scrolls off the screen.
+    eprint_line(&format!("Total: {}.", count(given.len(), "permission")));
+    let mut err = std::io::stderr().lock();
+    let prompt_text =
+        paint("Trust the project permanently with these permissions?", anstyle::AnsiColor::Yellow);
+    flush_input(std::io::stdin());
+    let _ = write!(anstream::AutoStream::auto(&mut err), "{prompt_text} [y/N] ");
+    let _ = err.flush();
+    drop(err);
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().take(1024).read_line(&mut answer);
+    if read.is_err() || !answer.ends_with('\n') {
+        // End the line of the prompt.
+        eprint_line("");
+    }
+    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Err(CliError::Usage(String::from(
+            "the project is not trusted, so nothing was run; use `--trust` to allow a single run",
+        )));
+    }
+    Ok(given)
+}

@@ -1,0 +1,88 @@
+//! The recordings that `run` and `replay` read.
+
+use std::path::{Path, PathBuf};
+
+use deftool_worker::{Recording, RecordingError};
+
+use crate::cli::outcome::CliError;
+
+/// Parses the factor of `--paced`: finite and greater than 0.
+pub(in crate::cli) fn parse_pace(text: &str) -> Result<f64, String> {
+    let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
+    pace.ok_or_else(|| {
+        String::from("expected a factor such as 10; before a file argument, write `--paced=1`")
+    })
+}
+
+/// The end of a message about a missing recording.
+const CREATE: &str = "; create one with `deftool run PROMPT --record FILE.jsonl`";
+
+/// Maximum depth of nested folders.
+const MAX_DEPTH: usize = 32;
+
+/// Returns the given files, and all recordings in the given folders.
+///
+/// # Errors
+/// If a folder cannot be read, or if there are no recordings.
+pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let from = found.len();
+            walk(path, MAX_DEPTH, &mut found)?;
+            for file in found.iter_mut().skip(from) {
+                // Omit a leading `.`.
+                *file = file.strip_prefix(".").unwrap_or(file).to_owned();
+            }
+        } else {
+            // A missing file is reported when it is read.
+            found.push(path.clone());
+        }
+    }
+    if found.is_empty() {
+        let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(CliError::Usage(format!("no recording in {}{CREATE}", named.join(", "))));
+    }
+    Ok(found)
+}
+
+/// Reads a recording.
+///
+/// # Errors
+/// If the file cannot be read or is not a recording. If it does not exist, the message names the command that creates
+/// one.
+pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
+    Recording::read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
+}
+
+/// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.
+pub(in crate::cli) fn creation_hint(error: &RecordingError) -> &'static str {
+    match error {
+        RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => CREATE,
+        _ => "",
+    }
+}
+
+/// Adds the recordings in `folder` to `found`, sorted by name. Skips hidden folders.
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    let unreadable =
+        |error: std::io::Error| CliError::Usage(format!("cannot read {}: {error}", folder.display()));
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut entries = entries.map_err(unreadable)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let path = entry.path();
+        // Do not follow links.
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && !is_hidden && depth > 0 {
+            walk(&path, depth - 1, found)?;
+        } else if kind.is_file()
+            && path.extension().is_some_and(|extension| extension == "jsonl")
+            && Recording::is_at(&path)
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

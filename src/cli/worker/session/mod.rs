@@ -1,0 +1,53 @@
+//! Stored conversations of `deftool chat` and `deftool acp`: one file per session, in one folder per project.
+
+mod file;
+mod model;
+mod paths;
+mod redactor;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::cli::terminal::output::eprint_line;
+
+pub(in crate::cli) use file::{SessionError, SessionFile, resume_error};
+pub(in crate::cli) use model::{Line, Session};
+pub(in crate::cli) use paths::{history_file, is_markdown, new_name, session_path, sessions_folder};
+pub(in crate::cli) use redactor::SessionRedactor;
+pub(in crate::cli) use writer::SessionWriter;
+
+/// Returns the first line of the session file of a conversation that starts now.
+pub(in crate::cli) fn header(root: &Path, worker: &str, model: &str) -> Line {
+    Line::Chat {
+        version: model::VERSION,
+        created_at_ms: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64),
+        project: root.display().to_string(),
+        worker: worker.to_owned(),
+        model: model.to_owned(),
+    }
+}
+
+/// Returns the writer of a new session in the project's session folder. The file `name` is created with the first
+/// message.
+pub(in crate::cli) fn begin(
+    root: &Path,
+    name: &str,
+    first: Line,
+    session: &Session,
+    redactor: Arc<SessionRedactor>,
+) -> SessionWriter {
+    let Some(folder) = sessions_folder(root) else {
+        eprint_line("note: this session is not stored, because neither XDG_STATE_HOME nor HOME is set");
+        return SessionWriter::disabled(redactor);
+    };
+    let mut lines = vec![first];
+    if session.system.is_some() {
+        lines.push(Line::System { text: session.system.clone() });
+    }
+    lines.extend(session.model.clone().map(|name| Line::Model { name }));
+    SessionWriter::pending(folder.join(name), lines, redactor)
+}

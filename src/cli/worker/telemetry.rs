@@ -1,0 +1,90 @@
+//! The export of OpenTelemetry traces and metrics, of all workers of the command. The environment configures it.
+//!
+//! Without the feature `otel`, nothing is exported.
+
+use std::sync::Arc;
+
+use deftool_worker::{Observer, Secrets};
+
+/// Returns an observer for the requests of a worker, if the environment names a collector. `secrets` returns the API key
+/// and the other secrets of the project.
+pub(in crate::cli) fn observer(
+    secrets: impl FnOnce() -> (Option<String>, Secrets),
+) -> Option<Arc<dyn Observer>> {
+    export::observer(secrets)
+}
+
+/// Exports the rest, in a bounded time. Called once, at the end of the command.
+pub(in crate::cli) fn finish() {
+    export::finish();
+}
+
+#[cfg(feature = "otel")]
+mod export {
+    use std::sync::{Arc, Mutex, PoisonError};
+    use std::time::Duration;
+
+    use deftool_lang::text::count;
+    use deftool_otel::{Lost, Redaction, Settings, Telemetry};
+    use deftool_worker::{Observer, Secrets};
+
+    use crate::cli::terminal::output::{clean, eprint_line};
+
+    /// Time limit of the last export.
+    const LAST_EXPORT: Duration = Duration::from_secs(2);
+
+    static STATE: Mutex<State> = Mutex::new(State::New);
+
+    enum State {
+        /// No worker was opened.
+        New,
+        Off,
+        On(Telemetry),
+    }
+
+    pub(in crate::cli) fn observer(
+        secrets: impl FnOnce() -> (Option<String>, Secrets),
+    ) -> Option<Arc<dyn Observer>> {
+        let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::New = &*state {
+            *state = start().map_or(State::Off, State::On);
+        }
+        let State::On(telemetry) = &*state else { return None };
+        let (key, secrets) = secrets();
+        Some(telemetry.observer(Redaction::new(key.as_deref(), secrets)))
+    }
+
+    /// Starts the export, if the environment names a collector. Reports what cannot be used: a request does not fail
+    /// because of it.
+    fn start() -> Option<Telemetry> {
+        let report =
+            |reason: String| eprint_line(&format!("warning: no telemetry is exported: {}", clean(&reason)));
+        let settings = Settings::from_environment().map_err(|error| report(error.to_string())).ok()??;
+        Telemetry::start(settings).map_err(|error| report(error.to_string())).ok()
+    }
+
+    pub(in crate::cli) fn finish() {
+        let state = std::mem::replace(&mut *STATE.lock().unwrap_or_else(PoisonError::into_inner), State::Off);
+        if let State::On(telemetry) = state
+            && let Some(Lost { spans, reason }) = telemetry.shutdown(LAST_EXPORT)
+        {
+            let spans = count(usize::try_from(spans).unwrap_or(usize::MAX), "span");
+            eprint_line(&format!("warning: {spans} lost: {}", clean(&reason)));
+        }
+    }
+}
+
+#[cfg(not(feature = "otel"))]
+mod export {
+    use std::sync::Arc;
+
+    use deftool_worker::{Observer, Secrets};
+
+    pub(in crate::cli) fn observer(
+        _: impl FnOnce() -> (Option<String>, Secrets),
+    ) -> Option<Arc<dyn Observer>> {
+        None
+    }
+
+    pub(in crate::cli) fn finish() {}
+}
