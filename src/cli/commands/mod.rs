@@ -185,6 +185,8 @@ pub(super) fn command() -> clap::Command {
             }
         }
     }
+    // clap adds this command itself.
+    let _ = writeln!(groups, "  {:<13}Print the help of a command", "help");
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
