@@ -52,7 +52,8 @@ fn blocks(page: &str) -> Vec<(String, Vec<Block>)> {
 
 /// Returns whether a block is a file, and not the result of a feature.
 fn is_file(name: &str) -> bool {
-    Language::of(Path::new(name)).is_some() || name.ends_with(".jsonl")
+    Language::of(Path::new(name)).is_some()
+        || Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
 }
 
 /// The project of a section, with the cursor.

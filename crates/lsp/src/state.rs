@@ -136,7 +136,9 @@ impl State {
             self.settings.target = target;
         }
         self.workspace.targets = options.targets.iter().filter_map(|name| target_of(name)).collect();
-        errors.into_iter().for_each(|error| self.settings.add_error(error));
+        for error in errors {
+            self.settings.add_error(error);
+        }
     }
 
     fn capabilities(&self) -> lsp::ServerCapabilities {
@@ -238,7 +240,9 @@ impl State {
         let Self { workspace, settings } = self;
         let mut published = Vec::new();
         for (project, changed, error) in workspace.changed_findings() {
-            error.into_iter().for_each(|error| settings.add_error(error));
+            if let Some(error) = error {
+                settings.add_error(error);
+            }
             let mut locations = Locations::new(project, settings.encoding);
             for (path, findings) in changed {
                 let (Some(uri), text) = (uri_of(&path), project.text(&path)) else { continue };

@@ -277,7 +277,8 @@ fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> Test
 fn the_known_globals_of_test_scripts_exist() {
     let own: Vec<String> =
         known_test_globals().into_iter().filter(|name| !known_globals().contains(name)).collect();
-    let checks: String = own.iter().map(|name| format!("assert({name} ~= nil, '{name}')\n")).collect();
+    let checks: Vec<String> = own.iter().map(|name| format!("assert({name} ~= nil, '{name}')\n")).collect();
+    let checks = checks.concat();
     let outcome = run_on(&format!("test('all', function()\n{checks}end)"), || {
         Script::new("a", "scripts/a.lua", "return function() end")
     });

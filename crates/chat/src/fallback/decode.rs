@@ -183,7 +183,8 @@ fn tag_before(before: &str) -> Option<&str> {
 /// Returns an error if a value between `tag` and its closing tag ends elsewhere: a closing tag or the next opening tag is
 /// damaged, or the closing tag belongs to a tag in the value. `after`: the text after the value.
 fn damage_in(tag: &str, value: &str, after: &str) -> Option<String> {
-    let name = tag.strip_prefix('<')?.split([' ', '=', '>']).next()?;
+    let name = tag.strip_prefix('<')?.split(['=', '>']).next()?;
+    let name = name.strip_suffix(" name").unwrap_or(name);
     let (open, close) = (format!("<{name}"), format!("</{name}>"));
     let end = value.trim_end();
     let mut is_damaged = [format!("/{name}>"), format!("</{name}"), format!("<{name}>")]

@@ -133,6 +133,8 @@ impl Suspect {
             Reading::Name if ch == ' ' && INNER.contains(&self.text.as_str()) => {
                 self.text.insert(0, '<');
                 self.reading = Reading::Mark { first: false };
+                // No form begins with it.
+                self.is_neutral = false;
                 self.push_mark(ch, false)
             }
             Reading::Name => {
@@ -306,6 +308,7 @@ mod tests {
             "<tool_call>\n<function=f\n",
             "<tool_call><function=f<",
             "<x:tool_call>\ninvoke name=\"f\">",
+            "<minimax:tool_call>\ninvoke name=\"f\">",
             "< | DSML | invoke name=\"f\">{",
             "<tool_call><tool_name>f<",
             "<|tool_calls|>f{",

@@ -148,7 +148,7 @@ impl Delta<'_> {
     }
 }
 
-/// The members of state with readable reasoning: GitHub Copilot; OpenRouter and MiniMax; LiteLLM; gateways.
+/// The members of state with readable reasoning: `GitHub` Copilot; `OpenRouter` and `MiniMax`; `LiteLLM`; gateways.
 const READABLE: [&str; 4] = ["reasoning_text", "reasoning_details", "thinking_blocks", "thinking"];
 
 /// Joins text parts, and separately thinking parts.

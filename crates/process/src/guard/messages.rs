@@ -66,7 +66,7 @@ pub(super) enum GuardReply {
 /// A program to start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Program {
-    program: Octets,
+    file: Octets,
     /// Argument zero.
     name: String,
     arguments: Vec<Octets>,
@@ -81,7 +81,7 @@ impl Program {
     pub(super) fn of(command: &Command, name: &str, folder: &Path) -> Self {
         let variables = command.get_envs().filter_map(|(name, value)| Some((octets(name), octets(value?))));
         Self {
-            program: octets(command.get_program()),
+            file: octets(command.get_program()),
             name: name.to_owned(),
             arguments: command.get_args().map(octets).collect(),
             folder: octets(folder.as_os_str()),
@@ -91,7 +91,7 @@ impl Program {
 
     /// Returns the command that starts the program.
     pub(super) fn command(self, [stdin, stdout, stderr]: Streams) -> Command {
-        let mut command = Command::new(self.program.into_path());
+        let mut command = Command::new(self.file.into_path());
         command
             .arg0(self.name)
             .args(self.arguments.into_iter().map(Octets::into_path))

@@ -140,11 +140,9 @@ impl Run {
         };
         let reported_faults = if reports { faults.as_slice() } else { &[] };
         let count = calls.len() + reported_faults.len();
-        let status = if self.hold_back.is_over_limit() {
-            ReplyStatus::ServerError { error: too_many_calls() }
-        } else {
-            status
-        };
+        let is_over_limit = self.hold_back.is_over_limit();
+        let status =
+            if is_over_limit { ReplyStatus::ServerError { error: too_many_calls() } } else { status };
         let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text && count == 0;
         let may_call = count > 0 || is_missing_call;
         let failure = closing
@@ -160,14 +158,11 @@ impl Run {
             .or_else(|| if reports { None } else { unknown_failure(&calls, reads_text, tools) })
             .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
             .or_else(|| (count > 0 && self.budget.affords(count) == 0).then(|| budget_failure(&self.config)));
-        if let Some(failure) = failure {
-            let rest = self.hold_back.release(only_exit);
-            self.emit_text(rest);
-            self.finish_failed(failure);
-            return;
-        }
-        let checked: Vec<Checked> = calls.iter().map(|call| check(call, tools)).collect();
-        if let Some(failure) = self.invalid_failure(&checked) {
+        let checked: Vec<Checked> = match failure {
+            None => calls.iter().map(|call| check(call, tools)).collect(),
+            Some(_) => Vec::new(),
+        };
+        if let Some(failure) = failure.or_else(|| self.invalid_failure(&checked)) {
             let rest = self.hold_back.release(only_exit);
             self.emit_text(rest);
             self.finish_failed(failure);

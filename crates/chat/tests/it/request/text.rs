@@ -4,7 +4,7 @@ use deftool_chat::request::{Event, FailReason, Fallback, FinalState, RunConfig};
 use deftool_chat::{ReplyStatus, ServerError, ServerErrorKind};
 use serde_json::json;
 
-use super::play::{fixture, play, reply_with, user, weather};
+use super::play::{fixture, play, reply_with, weather};
 
 /// Sets `:fallback on`.
 pub(super) fn on(config: &mut RunConfig) {

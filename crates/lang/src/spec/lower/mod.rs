@@ -52,6 +52,22 @@ fn is_test(tree: &Tree, text: &str, node: NodeId) -> bool {
     tree.children(node).next().is_some_and(|head| TESTS.contains(&tree.text(head, text)))
 }
 
+/// Adds the elements of a list or quoted form in Emacs Lisp to `pending`, so that the first is processed first.
+fn push_inner(tree: &Tree, text: &str, node: NodeId, place: Place, pending: &mut Vec<(NodeId, Place)>) {
+    let is_quoted = match tree.kind(node) {
+        Kind::Quote | Kind::Backquote => true,
+        Kind::Unquote | Kind::Splice => false,
+        _ => place.is_quoted,
+    };
+    let in_test = place.in_test || is_test(tree, text, node);
+    let start = pending.len();
+    let elements = evaluated_elements(tree, text, node);
+    pending.extend(elements.map(|(child, is_evaluated)| (child, Place { is_quoted, in_test, is_evaluated })));
+    if let Some(added) = pending.get_mut(start..) {
+        added.reverse();
+    }
+}
+
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
     lower_selected(source, text, tree, kind, &ToolSelection::default())
@@ -144,21 +160,7 @@ pub fn lower_selected(
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
             FileKind::EmacsLisp | FileKind::Org => {
                 noted_code = noted_code || lowerer.note_unread_tools(tree, text, node);
-                let is_quoted = match tree.kind(node) {
-                    Kind::Quote | Kind::Backquote => true,
-                    Kind::Unquote | Kind::Splice => false,
-                    _ => is_quoted,
-                };
-                let in_test = in_test || is_test(tree, text, node);
-                // Children in reverse order, so that the first is processed first.
-                let start = pending.len();
-                pending.extend(
-                    evaluated_elements(tree, text, node)
-                        .map(|(child, is_evaluated)| (child, Place { is_quoted, in_test, is_evaluated })),
-                );
-                if let Some(added) = pending.get_mut(start..) {
-                    added.reverse();
-                }
+                push_inner(tree, text, node, place, &mut pending);
             }
         }
     }

@@ -41,6 +41,7 @@ const MIN_GROWTH_LIMIT: usize = 1 << 20;
 const GROWTH_PER_BYTE: usize = 16;
 
 /// Folds forms of one tree and collects findings.
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Folder<'t> {
     pub(super) tree: &'t Tree,
     pub(super) text: &'t str,
