@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::locations::{Locations, uri_of};
 use crate::position::{Lines, split};
-use crate::state::Settings;
+use crate::settings::Settings;
 
 /// Parses the parameters of a request.
 pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::convert;
 use crate::locations::Locations;
 use crate::position::Lines;
-use crate::state::Settings;
+use crate::settings::Settings;
 
 /// A file in its current state.
 pub(crate) struct File<'s> {

@@ -21,6 +21,7 @@ mod locations;
 mod position;
 mod requests;
 mod server;
+mod settings;
 mod state;
 mod workspace;
 

@@ -10,45 +10,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::convert;
-use crate::convert::parse;
+use crate::convert::{self, parse};
 use crate::documents::Documents;
 use crate::locations::{Locations, uri_of};
 use crate::position::{Encoding, Lines};
+use crate::settings::{EditSupport, Settings};
 use crate::workspace::Workspace;
 
 /// The state of a server.
 pub(crate) struct State {
     pub(crate) workspace: Workspace,
     pub(crate) settings: Settings,
-}
-
-/// The open documents, and what the client supports and requests.
-pub(crate) struct Settings {
-    pub(crate) documents: Documents,
-    pub(crate) encoding: Encoding,
-    pub(crate) with_snippets: bool,
-    /// What the edits of several files may contain.
-    pub(crate) edits: EditSupport,
-    /// The API whose JSON hover shows.
-    pub(crate) target: Target,
-    /// Errors and warnings for the user that were not sent yet.
-    pub(crate) messages: Vec<(lsp::MessageType, String)>,
-}
-
-/// What a client supports in the edits of several files.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct EditSupport {
-    /// Whether edits may have the versions of documents.
-    pub(crate) has_versions: bool,
-    /// Whether edits may move files.
-    pub(crate) moves_files: bool,
-}
-
-impl Settings {
-    pub(crate) fn add_error(&mut self, message: String) {
-        self.messages.push((lsp::MessageType::Error, message));
-    }
 }
 
 /// The `initializationOptions`.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_ids::with_valid_ids;
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::returned::{completions_message, returned_messages};
 use super::shape::shape_messages;
 use super::{completions, responses};
@@ -60,18 +60,6 @@ pub struct BodyEncoder {
     known: Vec<(Arc<Message>, usize)>,
     /// The items of these messages, each after one byte, a comma or the bracket of the list: a part of the last body.
     items: Bytes,
-}
-
-/// What the form of an item depends on, besides its message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ItemForm {
-    pub(super) api: Api,
-    /// Null is sent as an empty string.
-    pub(super) empty: bool,
-    /// The server stores responses, so an item can be identified by its id alone.
-    pub(super) stores: bool,
-    /// Output items have no ids.
-    pub(super) no_ids: bool,
 }
 
 impl BodyEncoder {

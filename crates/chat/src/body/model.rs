@@ -269,6 +269,18 @@ impl From<BodyFallbacks> for Vec<BodyFallback> {
     }
 }
 
+/// What the form of an item depends on, besides its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ItemForm {
+    pub(super) api: Api,
+    /// Null is sent as an empty string.
+    pub(super) empty: bool,
+    /// The server stores responses, so an item can be identified by its id alone.
+    pub(super) stores: bool,
+    /// Output items have no ids.
+    pub(super) no_ids: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

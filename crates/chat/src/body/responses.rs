@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use deftool_lang::spec::Dialect;
 
-use super::encode::ItemForm;
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::returned::response_items;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::Message;

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::encode::ItemForm;
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use crate::message::{Message, MessageToolCall};
 use crate::received::{Opaque, Received, ReplySource};
 

@@ -121,7 +121,9 @@ pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: 
     let at = |span| Location { source: tool.source, span };
     for example in try_examples(tool, validator).filter(|example| !example.is_ok()) {
         findings.push(match example.refusal {
-            Some(refusal) => rules::accepted_example_fails::finding(at(refusal.span), &refusal),
+            Some(Refusal { violation, span, is_nil_for_false }) => {
+                rules::accepted_example_fails::finding(at(span), &violation, is_nil_for_false)
+            }
             None => rules::rejected_example_passes::finding(at(example.span)),
         });
     }

@@ -342,7 +342,8 @@ pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
             }
             let needs_metadata = snapshot.has_stamps;
             let metadata = match examine(&entry, &path, (is_script, needs_metadata), &bounds, snapshot) {
-                Some(Found::Folder(_)) if depth < MAX_DEPTH => {
+                // A folder in place of a script is listed: reading it fails with an error.
+                Some(Found::Folder(_)) if depth < MAX_DEPTH && !is_script(&path) => {
                     pending.push((path, depth + 1));
                     continue;
                 }

@@ -1,6 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::schema::Violation;
-use crate::schema::examples::Refusal;
 use crate::text::Location;
 
 rule! {
@@ -21,10 +20,11 @@ rule! {
     pub ACCEPTED_EXAMPLE_FAILS, "DT245", "accepted-example-fails", Error
 }
 
-pub(in crate::schema) fn finding(at: Location, refusal: &Refusal) -> Diagnostic {
-    let message = format!("the schema rejects this example of `:accepts`: {}", refusal.violation.in_value());
+/// The finding for the arguments of an example. `is_nil_for_false`: the value is nil where a boolean is expected.
+pub(in crate::schema) fn finding(at: Location, violation: &Violation, is_nil_for_false: bool) -> Diagnostic {
+    let message = format!("the schema rejects this example of `:accepts`: {}", violation.in_value());
     let finding = Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, message);
-    if refusal.is_nil_for_false {
+    if is_nil_for_false {
         return finding.fixed_by("write `:json-false`", at.span, ":json-false");
     }
     finding

@@ -109,7 +109,8 @@ impl Lowerer {
     }
 
     fn report_shape<T>(&mut self, found: &Datum, place: &str) -> Option<T> {
-        if found.kind != DatumKind::Invalid {
+        // An invalid value has a finding, unless it is the end of a dotted list.
+        if found.kind != DatumKind::Invalid || self.findings.len() == self.form_start {
             let described = match &found.kind {
                 DatumKind::List(_) if place.starts_with("an argument") => "a different list",
                 _ => found.describe(),
