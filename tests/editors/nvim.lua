@@ -42,7 +42,8 @@ end
 local function main()
   if vim.env.WITHOUT_MOVES then
     local capabilities = vim.lsp.protocol.make_client_capabilities()
-    capabilities.workspace.workspaceEdit.resourceOperations = nil
+    -- Neovim merges an empty list with its own.
+    capabilities.workspace.workspaceEdit.resourceOperations = { "create" }
     vim.lsp.config("deftool", { capabilities = capabilities })
   end
   vim.cmd.edit("specs/a.eld")

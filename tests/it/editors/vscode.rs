@@ -64,11 +64,11 @@ end
 const TESTS: &str = r#"local weather = tool.load("weather")
 
 test("knows Paris", function()
-  expect(weather({ town = "Paris" })).equals("sunny in Paris")
+  expect(weather({ city = "Paris" })).equals("sunny in Paris")
 end)
 
 test("knows Rome", function()
-  expect(weather({ town = "Rome" })).equals("rainy in Rome")
+  expect(weather({ city = "Rome" })).equals("rainy in Rome")
 end)
 "#;
 
