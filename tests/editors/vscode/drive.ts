@@ -150,8 +150,7 @@ async function main(): Promise<void> {
   await lens.filter({ hasText: "compile" }).click();
   await page.locator(".tab.active", { hasText: "Untitled" }).waitFor();
   console.log("compiled:", (await text(page.locator(".view-lines").last())).includes('"weather"'));
-  await page.keyboard.press("Control+W");
-  await page.getByRole("button", { name: "Don't Save" }).click();
+  await command("View: Revert and Close Editor");
 
   await open("a.eld");
   await lens.filter({ hasText: "call" }).click();
