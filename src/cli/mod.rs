@@ -1,8 +1,7 @@
-//! The `deftool` command. Only this module depends on all other modules.
+//! The `deftool` command: `commands`, and what commands share, each part above the next: `worker`, `project`, `terminal`.
 //!
 //! Results go to stdout, all other messages to stderr. Exit codes of every command: 0 success, 1 error findings or a
-//! failed request or call, 2 nothing was attempted, 128 plus the
-//! number of the signal that ended it.
+//! failed request or call, 2 nothing was attempted, 128 plus the number of the signal that ended it.
 
 mod commands;
 mod options;

@@ -1,7 +1,6 @@
 //! Deltas of tool calls → calls.
 //!
-//! In: the `tool_calls` and `function_call` fields of each chunk, in order. Out: [`RawCall`]s in the order of their
-//! first deltas.
+//! In: `tool_calls` and `function_call` of each chunk. Out: [`RawCall`]s in the order of their first deltas.
 //!
 //! Servers disagree on how calls are separated. The index may be missing or always 0. The id may be missing, empty,
 //! late, a number or new in every delta. The name may be repeated, split or empty. The rules are:
