@@ -40,7 +40,7 @@ async fn say(worker: &Worker, prompt: &str) -> Ended {
 async fn reach(worker: &Worker, mut met: impl FnMut(&deftool_worker::WorkerStatus) -> bool) {
     let begun = Instant::now();
     while !met(&worker.status()) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{:#?}", worker.status());
+        assert!(begun.elapsed() < deftool_test_support::HANG_LIMIT, "{:#?}", worker.status());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -132,7 +132,7 @@ impl Engine {
         let (started, mut cursor, mut events) = (Instant::now(), json!(0), Vec::new());
         while !cursor.is_null() {
             // The limit is only for a test that fails.
-            assert!(started.elapsed() < Duration::from_secs(60), "{id} does not end: {events:?}");
+            assert!(started.elapsed() < deftool_test_support::HANG_LIMIT, "{id} does not end: {events:?}");
             let (status, mut page) = self.call(&format!("Request/{id}/events"), &cursor);
             assert_eq!(status, 200, "{page}");
             events.append(page["events"].as_array_mut().unwrap());

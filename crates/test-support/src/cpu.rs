@@ -27,8 +27,9 @@ fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
-/// Asserts that `work` takes linear time, even for hostile input: it gets a size, and for four times the size it must
-/// take less than eight times as long. Quadratic time would be sixteen times as long. A reduced run uses half of `size`.
+/// Asserts that `work` takes linear time, even for hostile input: it gets a quarter of `size` and four times `size`, and
+/// for this factor of sixteen it must take less than 64 times as long. Quadratic time would be 256 times as long; between
+/// them is a factor of four on each side for caches and neighbours of a virtual machine. A reduced run uses half of `size`.
 pub fn assert_linear(what: &str, size: usize, work: impl Fn(usize)) {
     let size = size / step(2);
     let time_of = |size| {
@@ -36,14 +37,14 @@ pub fn assert_linear(what: &str, size: usize, work: impl Fn(usize)) {
         work(size);
         clock.elapsed()
     };
-    let (mut one, mut four) = (time_of(size), time_of(4 * size));
+    let (mut small, mut large) = (time_of(size / 4), time_of(4 * size));
     // Take the fastest run, because other processes slow down some of them. Shorter times are noise.
-    let is_over = |one: Duration, four: Duration| four > one.max(Duration::from_millis(20)) * 8;
+    let is_over = |small: Duration, large: Duration| large > small.max(Duration::from_millis(3)) * 64;
     for _ in 0..5 {
-        if !is_over(one, four) {
+        if !is_over(small, large) {
             return;
         }
-        (one, four) = (one.min(time_of(size)), four.min(time_of(4 * size)));
+        (small, large) = (small.min(time_of(size / 4)), large.min(time_of(4 * size)));
     }
-    assert!(!is_over(one, four), "{what}: {one:?}, and {four:?} for four times the size");
+    assert!(!is_over(small, large), "{what}: {small:?}, and {large:?} for sixteen times the size");
 }

@@ -12,6 +12,10 @@ pub mod otlp;
 pub mod server;
 pub mod validity;
 
+/// Time after which a test says that what it waits for does not happen. Long, because builds and model servers may run
+/// beside it.
+pub const HANG_LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
+
 /// Returns whether slow tests run in full, as in `.ci/run-extended` (`DEFTOOL_TESTS=full`). By default they run a sample.
 pub fn is_full() -> bool {
     std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")

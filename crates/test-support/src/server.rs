@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use deftool_stub::Stub;
 
+use crate::HANG_LIMIT;
 pub use deftool_stub::{Act, Answer, Received, call, delta, event, finish, usage};
 use serde_json::json;
 
@@ -28,9 +29,6 @@ pub fn without_budget(text: &str) -> &str {
         None => text.split_once("\n\nTime at submit: ").map_or(text, |(text, _)| text),
     }
 }
-
-/// Maximum wait in tests.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// A running server. It stops when it is dropped.
 pub struct Server {
@@ -111,14 +109,14 @@ impl Server {
 
     /// Waits until `count` of these requests have arrived.
     pub fn wait_for_posts(&self, count: usize) {
-        let arrived = self.stub.wait_until(LIMIT, |_| self.posts().len() >= count);
-        assert!(arrived, "timed out after {LIMIT:?}");
+        let arrived = self.stub.wait_until(HANG_LIMIT, |_| self.posts().len() >= count);
+        assert!(arrived, "timed out after {HANG_LIMIT:?}");
     }
 
     /// Waits until a client closes its connection in the middle of an answer. Returns the time.
     pub fn wait_for_disconnect(&self) -> Instant {
-        let left = self.stub.wait_until(LIMIT, |stub| !stub.disconnects().is_empty());
-        assert!(left, "timed out after {LIMIT:?}");
+        let left = self.stub.wait_until(HANG_LIMIT, |stub| !stub.disconnects().is_empty());
+        assert!(left, "timed out after {HANG_LIMIT:?}");
         self.stub.disconnects()[0]
     }
 }

@@ -70,7 +70,7 @@ impl Run {
             if found.len() >= 3 {
                 return found[1..].to_vec();
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "{found:?}");
+            assert!(begun.elapsed() < deftool_test_support::HANG_LIMIT, "{found:?}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -145,7 +145,11 @@ fn wait_for_no_server_of(project: &Project) {
         if !there {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "something still runs in {}", folder.display());
+        assert!(
+            begun.elapsed() < deftool_test_support::HANG_LIMIT,
+            "something still runs in {}",
+            folder.display()
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }

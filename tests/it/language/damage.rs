@@ -62,7 +62,7 @@ fn effort() -> usize {
 fn in_time(text: &str, work: impl FnOnce()) {
     let clock = CpuClock::start();
     work();
-    assert!(clock.elapsed() < Duration::from_secs(5), "{:?} for {text:?}", clock.elapsed());
+    assert!(clock.elapsed() < Duration::from_secs(30), "{:?} for {text:?}", clock.elapsed());
 }
 
 /// Parses `text`. All spans must be inside it and in order, and cover all characters except blanks and comments.
@@ -301,7 +301,7 @@ fn the_size_of_folded_constants_is_bounded() {
         let clock = CpuClock::start();
         let (definitions, findings) = lower(source, &text, &tree, FileKind::EmacsLisp);
         let shown = &text[..text.len().min(100)];
-        assert!(clock.elapsed() < Duration::from_secs(5), "{:?} for {shown}", clock.elapsed());
+        assert!(clock.elapsed() < Duration::from_secs(30), "{:?} for {shown}", clock.elapsed());
         assert!(
             findings[0].message.contains("exceeds the limit for this file"),
             "{}: {shown}",

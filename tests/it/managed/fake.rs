@@ -247,7 +247,7 @@ pub(crate) fn runs(id: u32) -> bool {
 pub(crate) fn wait_until_gone(ids: &[u32]) -> Duration {
     let begun = Instant::now();
     while ids.iter().any(|id| runs(*id)) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "left behind: {ids:?}");
+        assert!(begun.elapsed() < deftool_test_support::HANG_LIMIT, "left behind: {ids:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     begun.elapsed()

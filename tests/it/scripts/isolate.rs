@@ -50,7 +50,7 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(started.elapsed() < Duration::from_secs(20), "timed out");
+        assert!(started.elapsed() < deftool_test_support::HANG_LIMIT, "timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

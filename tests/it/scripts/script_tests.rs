@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use deftool_lang::schema::{Arguments, ToolEntry, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
@@ -369,7 +369,7 @@ fn ctrl_c_stops_the_tests_and_removes_their_folders() {
     let of_child = |folder: &PathBuf| folder.to_string_lossy().contains(&format!("test-{}-", child.id()));
     let started = Instant::now();
     while !folders().iter().any(of_child) {
-        assert!(started.elapsed() < Duration::from_secs(30), "the test does not start");
+        assert!(started.elapsed() < deftool_test_support::HANG_LIMIT, "the test does not start");
         std::thread::yield_now();
     }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

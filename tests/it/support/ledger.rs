@@ -56,7 +56,7 @@ pub(crate) fn kill(mut child: Child) {
 pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_true() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(started.elapsed() < deftool_test_support::HANG_LIMIT, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

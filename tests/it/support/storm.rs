@@ -19,7 +19,7 @@ use deftool_script::{RunnerOptions, ScriptRunner};
 use serde_json::Value;
 
 /// Maximum wait, chosen for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = deftool_test_support::HANG_LIMIT;
 
 /// A save that takes longer than this may leave an incomplete file that is loaded as it is. That is documented
 /// behaviour and not an error. The incomplete version stays until it is replaced.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::project::{Ended, Project, STATE};
 
 /// Time limit of each wait.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = deftool_test_support::HANG_LIMIT;
 
 /// Creates a pseudo-terminal and returns its master and slave. `openpty` is not used, because its file descriptors
 /// would be inherited by processes that other tests start.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::project::command_in;
 
 /// Maximum wait in tests.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = deftool_test_support::HANG_LIMIT;
 
 /// A command with `--watch`, which is killed on drop.
 pub(crate) struct WatchProcess {

@@ -155,7 +155,7 @@ pub(crate) async fn ask_for_hours(worker: &Worker) -> Ended {
 /// Waits for the end of a request and checks the invariants of its events.
 pub(crate) async fn finish(worker: &Worker, id: &str) -> Ended {
     // A limit for requests that never end. A busy machine takes a minute for a long text.
-    finish_within(worker, id, Duration::from_secs(300)).await
+    finish_within(worker, id, deftool_test_support::HANG_LIMIT).await
 }
 
 pub(crate) async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {

@@ -9,7 +9,7 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_project::{Changes, LiveProject, ScriptState};
 use deftool_script::Script;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(300);
 
 struct Live {
     folder: tempfile::TempDir,

@@ -48,7 +48,7 @@ impl Piped {
         let started = std::time::Instant::now();
         let mut output = String::new();
         while !output.contains(part) {
-            assert!(started.elapsed().as_secs() < 60, "{part} is not in {output}");
+            assert!(started.elapsed() < deftool_test_support::HANG_LIMIT, "{part} is not in {output}");
             output.push_str(&self.send(""));
             std::thread::sleep(std::time::Duration::from_millis(20));
         }

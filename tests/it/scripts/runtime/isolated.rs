@@ -113,7 +113,7 @@ fn runs(id: u32) -> bool {
 /// Returns whether `done` becomes true within a minute.
 fn eventually(mut done: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(60) {
+    while started.elapsed() < deftool_test_support::HANG_LIMIT {
         if done() {
             return true;
         }

@@ -19,7 +19,7 @@ fn run_granted(source: &str, programs: &[&str]) -> Result<Value, ToolError> {
 /// Waits until `check` returns true, for up to a minute. Returns whether it did.
 fn eventually(check: impl Fn() -> bool) -> bool {
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(60) {
+    while started.elapsed() < deftool_test_support::HANG_LIMIT {
         if check() {
             return true;
         }
