@@ -46,7 +46,7 @@ def start(options: argparse.Namespace) -> "object":
     params.port = options.port or free_port()
     params.n_parallel = options.slots
     params.n_ctx = options.context * options.slots
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads or os.cpu_count() or 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.use_jinja = True
     params.chat_template = (HERE / options.template).read_text()
     params.endpoint_slots = params.endpoint_props = True
@@ -62,7 +62,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--context", type=int, default=4096, help="tokens of a slot")
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as there are CPUs")
+    # Threads wait for each other in a busy loop: with more than one, servers and tests that run beside each other hardly advance.
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--verbosity", type=int, default=3, help="from 10 on, replies show the grammar they were held to")
     parser.add_argument("--template", default="template.jinja", help="a file beside this one")
     parser.add_argument("--forever", action="store_true", help="serve on when standard input ends")
