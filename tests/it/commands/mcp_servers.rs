@@ -167,7 +167,7 @@ const HOSTILE: [(&str, &[&str], usize); 10] = [
         ],
         4,
     ),
-    ("hangs", &["tool   h__act {} → failed: MCP server `h`: no result within 500ms"], 2),
+    ("hangs", &["tool   h__act {} → failed: MCP server `h`: no result within 3s"], 2),
     (
         "lies",
         &[
@@ -214,7 +214,7 @@ fn servers_that_misbehave_are_reported_and_leave_no_process() {
     }
     for (behaviour, expected, processes) in HOSTILE {
         // The time for a second start must fit.
-        let timeout = if behaviour == "hangs" { " :timeout \"500ms\"" } else { "" };
+        let timeout = if behaviour == "hangs" { " :timeout \"3s\"" } else { "" };
         let second = if behaviour == "grows" { "h__more" } else { "h__act" };
         let replies = format!("(reply (call \"h__act\")) (reply (call \"{second}\"))");
         let project = project(&hostile(behaviour, timeout), &replies);
