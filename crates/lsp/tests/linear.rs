@@ -59,7 +59,8 @@ fn requests() -> [(&'static str, Value, &'static str); 14] {
     ]
 }
 
-/// Asserts that findings and requests take linear time for a file with `many` forms, which `form` returns by number.
+/// Asserts that findings and requests take linear time for a file with `many` forms, which `form` returns by number. The
+/// smallest file has more tools than an API takes, so that there is a quick fix.
 fn assert_linear_for(many: usize, form: impl Fn(usize) -> String) {
     for (method, params, expected) in requests() {
         assert_linear(&format!("{method}: {}", form(0)), many, |size| {
@@ -75,17 +76,17 @@ const TOOL: &str = "(deftool :name \"a\" :description \"Do it.\" :args ())";
 
 #[test]
 fn equal_tools() {
-    assert_linear_for(1_000, |_| format!("{TOOL}\n"));
+    assert_linear_for(1_200, |_| format!("{TOOL}\n"));
 }
 
 #[test]
 fn equal_tools_on_one_line() {
-    assert_linear_for(1_000, |_| format!("{TOOL} "));
+    assert_linear_for(1_200, |_| format!("{TOOL} "));
 }
 
 #[test]
 fn equal_tools_with_a_wrong_layout() {
-    assert_linear_for(1_000, |_| {
+    assert_linear_for(1_200, |_| {
         String::from("(deftool  :name \"a\"\n :description\n  \"Do it.\"   :args ( ) )\n\n\n")
     });
 }
@@ -93,7 +94,7 @@ fn equal_tools_with_a_wrong_layout() {
 /// The client counts code units of UTF-16, of which these characters have fewer than bytes.
 #[test]
 fn long_lines_of_wide_characters() {
-    assert_linear_for(1_000, |number| {
+    assert_linear_for(1_200, |number| {
         format!("(deftool :name \"a{number}\" :description \"日本語é😀\" :args ()) ")
     });
 }
