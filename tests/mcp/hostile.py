@@ -74,6 +74,9 @@ with open("pids", "a") as pids:
 if BEHAVIOUR == "exits":
     print("no configuration", file=sys.stderr, flush=True)
     sys.exit(7)
+if BEHAVIOUR == "starts-late":
+    # Longer than clients wait for an answer to `server/discover`.
+    time.sleep(11)
 for line in sys.stdin:
     if BEHAVIOUR == "silent":
         continue

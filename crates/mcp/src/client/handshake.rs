@@ -1,25 +1,41 @@
-//! Answers to `initialize` that break the protocol.
+//! Answers to the first requests that break the protocol or come late.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rmcp::RoleClient;
-use rmcp::model::{InitializeResult, JsonRpcMessage, ServerCapabilities, ServerResult};
+use rmcp::model::{InitializeResult, JsonRpcMessage, RequestId, ServerCapabilities, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 
-/// A transport that repairs the answer to `initialize`. Only its protocol version is necessary to use the tools.
+/// A transport that repairs the answer to `initialize`, of which only the protocol version is necessary to use the tools,
+/// and drops answers that nobody waits for any more: a server that starts slowly answers `server/discover` when the client
+/// has already asked for `initialize` instead.
 pub(super) struct LenientHandshake<T> {
     transport: T,
     is_done: bool,
+    /// The requests so far. The last one is waited for.
+    requests: Vec<RequestId>,
     problem: Arc<OnceLock<String>>,
 }
 
 impl<T> LenientHandshake<T> {
     /// Wraps `transport`. The problem of a repaired answer is stored in `problem`, as a clause.
     pub(super) fn new(transport: T, problem: Arc<OnceLock<String>>) -> Self {
-        Self { transport, is_done: false, problem }
+        Self { transport, is_done: false, requests: Vec::new(), problem }
+    }
+
+    /// Returns whether a message answers a request that nobody waits for any more.
+    fn is_late(&self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
+        let answered = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        let Some((_, given_up)) = self.requests.split_last() else { return false };
+        // Some servers answer with the number as a string.
+        answered.is_some_and(|id| given_up.iter().any(|request| request.to_string() == id.to_string()))
     }
 
     fn repair(&mut self, result: &mut ServerResult) {
@@ -49,17 +65,28 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientHandshake<T> {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        if !self.is_done
+            && let JsonRpcMessage::Request(request) = &message
+        {
+            self.requests.push(request.id.clone());
+        }
         self.transport.send(message)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let mut message = self.transport.receive().await?;
-        if !self.is_done
-            && let JsonRpcMessage::Response(response) = &mut message
-        {
-            self.repair(&mut response.result);
+        loop {
+            let mut message = self.transport.receive().await?;
+            if self.is_done {
+                return Some(message);
+            }
+            if self.is_late(&message) {
+                continue;
+            }
+            if let JsonRpcMessage::Response(response) = &mut message {
+                self.repair(&mut response.result);
+            }
+            return Some(message);
         }
-        Some(message)
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), T::Error>> + Send {
