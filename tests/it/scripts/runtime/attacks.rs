@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 12;
 /// than twice its deadline as a hang.
 const SLACK: Duration = Duration::from_millis(600);
 /// Time limit for the next call after an attack.
-const NEXT: Duration = Duration::from_millis(500);
+const NEXT: Duration = Duration::from_secs(10);
 /// Number of attacks at a time: one per processor of a small machine.
 const WORKERS: usize = 2;
 

@@ -72,7 +72,7 @@ pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn a_hostile_source_does_not_crash_the_compiler() {
-    for (name, source) in hostile_sources((1 << 20) / step(8)) {
+    for (name, source) in hostile_sources(1 << 17) {
         let clock = CpuClock::start();
         let contract = check_script(&script(&source));
         let took = clock.elapsed();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// All counted situations.
-const FEATURES: [&str; 230] = [
+const FEATURES: [&str; 232] = [
     "a call is removed from the text",
     "a last turn without budget",
     "a reader stops",
@@ -73,8 +73,10 @@ const FEATURES: [&str; 230] = [
     "config: stall 300ms",
     "config: stall 4s",
     "config: system messages Combined, Head",
+    "config: system messages Combined, Result",
     "config: system messages Combined, Tail",
     "config: system messages Separate, Head",
+    "config: system messages Separate, Result",
     "config: system messages Separate, Tail",
     "config: tool error Fail",
     "config: tool error Report",

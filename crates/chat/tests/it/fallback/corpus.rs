@@ -50,7 +50,7 @@ fn specimens_are_read_between_prose() {
                 places.push(("I look. ", " That was it."));
                 places.push(("I look:", ""));
                 places.push(("I look", " and that was it."));
-            } else if !family.line {
+            } else if !family.line && !specimen.text.starts_with(char::is_alphanumeric) {
                 places.push(("- ", " and that was it."));
                 places.push(("<think>So.</think> ", " and that was it."));
             }
