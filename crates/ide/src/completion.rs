@@ -278,9 +278,7 @@ impl Completer<'_> {
     }
 
     fn scripts(&self, replaces: Span) -> Vec<Completion> {
-        let folder = self.project.root().join("scripts");
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let scripts = files.filter(|path| Language::of(path) == Some(Language::Script));
+        let scripts = self.project.scripts().iter();
         let mut names: Vec<String> =
             scripts.filter_map(|path| Some(format!("\"scripts/{}\"", path.file_name()?.to_str()?))).collect();
         names.sort_unstable();

@@ -197,6 +197,14 @@ impl Project {
         })
     }
 
+    /// Returns the scripts in `scripts/` itself at the last load.
+    pub(crate) fn scripts(&self) -> &[PathBuf] {
+        match &self.files {
+            Files::Project(project) => project.scripts(),
+            Files::Single { .. } => &[],
+        }
+    }
+
     /// Returns the path of a tool's script, if it exists.
     pub(crate) fn script_of(&self, loaded: &LoadedTool) -> Option<PathBuf> {
         if loaded.tool.kind == deftool_lang::spec::ToolKind::Exit

@@ -71,6 +71,11 @@ impl EditedProject {
         self.needs_scan || !self.edited.is_empty()
     }
 
+    /// Returns the scripts in `scripts/` itself, on disk or unsaved, at the last load.
+    pub fn scripts(&self) -> &[PathBuf] {
+        self.loader.scripts()
+    }
+
     /// Loads the project. File names are relative to its root.
     ///
     /// # Errors

@@ -86,6 +86,15 @@ impl Loader {
         self.baseline.listed.contains_key(path)
     }
 
+    /// Returns the scripts that the last scan found in `scripts/` itself.
+    pub(super) fn scripts(&self) -> &[PathBuf] {
+        let found = match &self.target {
+            LoadTarget::Project(root) => self.baseline.scripts.get(&scripts_folder(root)),
+            LoadTarget::Paths(..) => None,
+        };
+        found.map_or(&[], Vec::as_slice)
+    }
+
     /// Scans all files.
     pub(super) fn scan(&self) -> Scan {
         let mut snapshot = Snapshot::with_stamps();
