@@ -8,7 +8,7 @@
 
 use deftool_chat::request::{Event, JournalEntry, RunConfig};
 use deftool_durable::SqliteJournal;
-use deftool_worker::{Durability, Journal, JournaledRequest, Session};
+use deftool_record::{Durability, Journal, JournaledRequest, Session};
 use divan::Bencher;
 use serde_json::json;
 

@@ -14,9 +14,10 @@ use deftool_chat::request::{Event, RunConfig};
 use deftool_chat::{Api, BodyForm, ChatRequest};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_record::Recording;
 use deftool_worker::{
-    Incoming, Outgoing, Recording, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError,
-    Worker, WorkerConfig,
+    Incoming, Outgoing, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError, Worker,
+    WorkerConfig,
 };
 use divan::Bencher;
 use divan::counter::ItemsCount;

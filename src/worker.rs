@@ -220,9 +220,10 @@
 //! let open = Worker::open("path/to/project").observer(Arc::new(Slow));
 //! ```
 
+pub use deftool_record::{Recorder, RecordingError, Secrets, Session};
 pub use deftool_worker::{
     Approvals, AskError, EventStream, HttpTransport, Incoming, InvalidSpec, NotReady, Observation, Observer,
-    OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError, RequestObserver, RequestStream,
-    ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport,
-    TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
+    OpenError, OpenWorker, Outgoing, OwnTool, RequestObserver, RequestStream, ResultError, SubmitError,
+    SubmitRequest, ToolSource, Toolbox, Transport, TransportError, TrustSource, Worker, WorkerConfig,
+    WorkerState, WorkerStatus,
 };

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool_chat::request::{Event, RunConfig};
+use deftool_record::Session;
 use deftool_worker::{
-    HttpTransport, Observation, Observer, Origin, RequestObserver, RequestStream, Session, SubmitRequest,
-    Worker, WorkerConfig,
+    HttpTransport, Observation, Observer, Origin, RequestObserver, RequestStream, SubmitRequest, Worker,
+    WorkerConfig,
 };
 use serde_json::json;
 use tokio::sync::oneshot;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use deftool_project::ProjectError;
-use deftool_worker::{EndpointError, RecordingError, TimelineError};
+use deftool_record::{RecordingError, TimelineError};
+use deftool_worker::EndpointError;
 
 use crate::cli::terminal::interrupt::exit_code;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use deftool_chat::request::JournalEntry;
-use deftool_worker::{Durability, Journal, JournalError, JournaledRequest};
+use deftool_record::{Durability, Journal, JournalError, JournaledRequest};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deftool_chat::request::{Event, JournalEntry};
-use deftool_worker::{Durability, JournalError, JournaledRequest};
+use deftool_record::{Durability, JournalError, JournaledRequest};
 use tokio::sync::oneshot;
 
 /// Time to collect entries before a transaction that nobody waits for.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Event, FinalState, JournalEntry};
-use deftool_worker::{Durability, JournaledRequest};
+use deftool_record::{Durability, JournaledRequest};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row, params};
 

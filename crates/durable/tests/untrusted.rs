@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use deftool_chat::request::{JournalEntry, RunConfig};
 use deftool_durable::SqliteJournal;
-use deftool_worker::{Journal, JournaledRequest};
+use deftool_record::{Journal, JournaledRequest};
 use rusqlite::Connection;
 use serde_json::json;
 

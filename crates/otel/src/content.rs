@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use deftool_chat::Message;
-use deftool_worker::{Mask, Redactor, Secrets};
+use deftool_record::{Mask, Redactor, Secrets};
 use serde::Serialize;
 use serde_json::{Value, json};
 

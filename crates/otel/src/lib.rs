@@ -5,7 +5,8 @@
 //! use std::time::Duration;
 //!
 //! use deftool_otel::{Redaction, Settings, Telemetry};
-//! use deftool_worker::{Secrets, Worker};
+//! use deftool_record::Secrets;
+//! use deftool_worker::Worker;
 //!
 //! if let Some(settings) = Settings::from_environment()? {
 //!     let telemetry = Telemetry::start(settings)?;

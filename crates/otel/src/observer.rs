@@ -10,7 +10,8 @@ use std::sync::Arc;
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 use deftool_chat::{ChatRequest, Message, Reply, ReplyStatus};
 use deftool_lang::tool::{ToolCall, TraceContext};
-use deftool_worker::{Observation, Observer, RequestObserver, RequestTrace, Session};
+use deftool_record::{RequestTrace, Session};
+use deftool_worker::{Observation, Observer, RequestObserver};
 use serde_json::Value;
 
 use crate::attribute::AttributeValue;

@@ -61,7 +61,7 @@ mod tests {
     use std::sync::Arc;
 
     use deftool_lang::tool::TraceContext;
-    use deftool_worker::Secrets;
+    use deftool_record::Secrets;
 
     use super::*;
     use crate::content::{Content, Redaction};

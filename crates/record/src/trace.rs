@@ -10,7 +10,7 @@ pub struct RequestTrace {
     /// The span of the submitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitter: Option<TraceContext>,
-    /// The span of the request, if an [`Observer`](crate::Observer) exports it.
+    /// The span of the request, if an observer exports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<TraceContext>,
 }
@@ -23,7 +23,7 @@ impl RequestTrace {
 
     /// Creates the span of the request: a child of the submitter's span, or the first span of a trace. An unsampled
     /// trace gets no spans. A resumed request keeps its span.
-    pub(crate) fn begin_request(&mut self) {
+    pub fn begin_request(&mut self) {
         let span_id = fastrand::u64(1..);
         if self.request.is_none() {
             self.request = match &self.submitter {
@@ -36,7 +36,7 @@ impl RequestTrace {
 
     /// Returns the span of an operation of the request: a new child of the span of the request. Without that span,
     /// returns the span of the submitter, so that the trace has no gap.
-    pub(crate) fn operation(&self) -> Option<TraceContext> {
+    pub fn operation(&self) -> Option<TraceContext> {
         match &self.request {
             Some(request) => request.child(fastrand::u64(1..)),
             None => self.submitter.clone(),

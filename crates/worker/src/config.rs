@@ -7,9 +7,9 @@ use deftool_chat::request::{BiosProvider, BiosTemplate, BiosV1, RunConfig};
 use deftool_chat::{Api, Capabilities};
 use deftool_lang::spec::{Timers, WorkerSpec};
 use deftool_project::read_bios;
+use deftool_record::Journal;
 
 use crate::endpoint::Endpoint;
-use crate::journal::Journal;
 use crate::observer::Observer;
 
 /// Handling of calls that require approval.

@@ -14,33 +14,24 @@
 //! A [`Worker`] holds the slots and the records of its requests. Each request, in a task of its own or in that of its
 //! reader, executes the steps of its request machine ([`Run`](deftool_chat::request::Run)) and reports the results to
 //! it; the machine makes every decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]
-//! for a recording. Tools come from a [`ToolSource`]; a model turn uses the [`Toolbox`] that is current at its start
+//! for a recording ([`deftool_record`]). Tools come from a [`ToolSource`]; a model turn uses the [`Toolbox`] that is current at its start
 //! until its end.
 //!
 //! Invariants: a slot is freed when its request reaches a terminal state; every request ends and keeps its text,
 //! whatever a server or a tool does; no secret leaves the transport.
 
-mod compare;
 mod config;
 mod driver;
 mod endpoint;
-mod journal;
 mod observer;
 mod own_tool;
 mod permissions;
-mod recording;
-mod replay;
-mod secrets;
 mod server;
-mod stored;
 mod time;
-mod timeline;
 mod tools;
-mod trace;
 mod transport;
 mod worker;
 
-pub use compare::{Change, Difference, differences};
 pub use config::{Approvals, WorkerConfig};
 pub use deftool_lang::tool::{ToolSource, Toolbox};
 pub use driver::{EventStream, ResultError};
@@ -48,32 +39,20 @@ pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
     Model, examine_endpoint, find_endpoint,
 };
-pub use journal::{Durability, Journal, JournalError, JournaledRequest};
 pub use observer::{Observation, Observer, RequestObserver};
 pub use own_tool::{InvalidSpec, OwnTool};
 pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
     server_permission_request, server_permission_requests,
 };
-pub use recording::{
-    RecordedRequest, RecordedToolCall, Recorder, Recording, RecordingError, Session, redact_message,
-};
-pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
-pub use secrets::{Mask, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use server::{
     NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus, is_port_free,
     port_holder,
 };
-pub use stored::{Authority, STORED_FIELDS, StoredFile};
-pub use timeline::{
-    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry,
-};
 pub use tools::{ProjectTools, TrustSource};
-pub use trace::RequestTrace;
 pub use transport::{
-    Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport,
-    TransportError, http_client, shown_url,
+    Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, ReplayTransport,
+    Transport, TransportError, http_client, shown_url,
 };
 pub use worker::{
     AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, RequestStream, ResumeError,

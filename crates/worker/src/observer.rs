@@ -7,8 +7,7 @@ use std::fmt;
 use deftool_chat::request::Event;
 use deftool_chat::{ChatRequest, Reply};
 use deftool_lang::tool::{ToolCall, TraceContext};
-
-use crate::recording::Session;
+use deftool_record::Session;
 
 /// Observes the requests of a worker.
 pub trait Observer: fmt::Debug + Send + Sync {

@@ -1,9 +1,9 @@
 //! The clock of a request, and its deadlines.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use deftool_record::RecordedTime;
 use tokio::time::Instant;
 
 /// Effectively unlimited: one year.
@@ -21,21 +21,6 @@ pub(crate) enum Clock {
         now_ms: AtomicU64,
     },
     Recorded(RecordedTime),
-}
-
-/// The time in a replay, which the replay sets.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RecordedTime(Arc<AtomicU64>);
-
-impl RecordedTime {
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-
-    /// Sets the time. It never decreases, even if the recorded time does.
-    pub(crate) fn advance_to(&self, at_ms: u64) {
-        self.0.fetch_max(at_ms, Ordering::AcqRel);
-    }
 }
 
 impl Clock {

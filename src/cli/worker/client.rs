@@ -9,8 +9,9 @@ use deftool_acp::ClientServer;
 use deftool_lang::spec::WorkerSpec;
 use deftool_mcp::RemoteTools;
 use deftool_project::{LiveProject, PermissionRequest};
+use deftool_record::Journal;
 use deftool_script::ScriptRunner;
-use deftool_worker::{Journal, Worker, WorkerConfig};
+use deftool_worker::{Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::options::WorkerOptions;

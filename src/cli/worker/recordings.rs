@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use deftool_worker::{Recording, RecordingError};
+use deftool_record::{Recording, RecordingError};
 
 use crate::cli::outcome::CliError;
 

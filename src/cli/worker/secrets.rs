@@ -2,7 +2,7 @@
 //! variables that the project's tools and MCP servers get and that have a name that suggests a secret.
 
 use deftool_project::Generation;
-use deftool_worker::{Secrets, is_secret_name};
+use deftool_record::{Secrets, is_secret_name};
 
 use crate::cli::outcome::CliError;
 

@@ -11,7 +11,7 @@ use deftool_lang::text::one_line;
 use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
 use deftool_project::{Load, PermissionRequest, mcp_permission_request};
-use deftool_worker::Redactor;
+use deftool_record::Redactor;
 
 use super::connect::with_spinner;
 use crate::cli::outcome::{CliError, environment};

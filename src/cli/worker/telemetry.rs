@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use deftool_worker::{Observer, Secrets};
+use deftool_record::Secrets;
+use deftool_worker::Observer;
 
 /// Returns an observer for the requests of a worker, if the environment names a collector. `secrets` returns the API key
 /// and the other secrets of the project.
@@ -26,7 +27,8 @@ mod export {
 
     use deftool_lang::text::count;
     use deftool_otel::{Lost, Redaction, Settings, Telemetry};
-    use deftool_worker::{Observer, Secrets};
+    use deftool_record::Secrets;
+    use deftool_worker::Observer;
 
     use crate::cli::terminal::output::{clean, eprint_line};
 
@@ -78,7 +80,8 @@ mod export {
 mod export {
     use std::sync::Arc;
 
-    use deftool_worker::{Observer, Secrets};
+    use deftool_record::Secrets;
+    use deftool_worker::Observer;
 
     pub(in crate::cli) fn observer(
         _: impl FnOnce() -> (Option<String>, Secrets),

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use deftool_record::{Authority, STORED_FIELDS, StoredFile};
 use deftool_test_support::server::Server;
-use deftool_worker::{Authority, STORED_FIELDS, StoredFile};
 use serde_json::Value;
 
 use crate::support::project::Project;
@@ -20,7 +20,7 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
         StoredFile::Journal,
         &[
             ("JournalContext", "src/cli/worker/journal/context.rs"),
-            ("Session", "crates/worker/src/recording/format.rs"),
+            ("Session", "crates/record/src/recording/format.rs"),
             ("RequestOptions", "crates/chat/src/request/config.rs"),
             ("RunConfig", "crates/chat/src/request/config.rs"),
             ("ReplyState", "crates/chat/src/request/run/state.rs"),
@@ -33,10 +33,10 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
     (
         StoredFile::Recording,
         &[
-            ("Session", "crates/worker/src/recording/format.rs"),
+            ("Session", "crates/record/src/recording/format.rs"),
             ("RequestOptions", "crates/chat/src/request/config.rs"),
-            ("Line", "crates/worker/src/recording/format.rs"),
-            ("Stopped", "crates/worker/src/recording/format.rs"),
+            ("Line", "crates/record/src/recording/format.rs"),
+            ("Stopped", "crates/record/src/recording/format.rs"),
         ],
     ),
     (StoredFile::Session, &[("Line", "src/cli/worker/session/model.rs")]),

@@ -6,15 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-pub(super) const CRATES: [(&str, &[&str]); 16] = [
+pub(super) const CRATES: [(&str, &[&str]); 17] = [
     ("lang", &[]),
     ("process", &[]),
     ("chat", &["lang"]),
     ("script", &["lang", "process"]),
     ("project", &["lang", "process", "script"]),
-    ("worker", &["lang", "process", "chat", "script", "project"]),
-    ("durable", &["process", "chat", "worker"]),
-    ("otel", &["lang", "chat", "worker"]),
+    ("record", &["lang", "process", "chat"]),
+    ("worker", &["lang", "process", "chat", "script", "project", "record"]),
+    ("durable", &["process", "chat", "record", "worker"]),
+    ("otel", &["lang", "chat", "record", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
     ("jsonrpc", &[]),
@@ -25,8 +26,8 @@ pub(super) const CRATES: [(&str, &[&str]); 16] = [
     (
         "",
         &[
-            "lang", "process", "chat", "script", "project", "worker", "durable", "otel", "stub", "mcp",
-            "lsp", "rpc", "acp",
+            "lang", "process", "chat", "script", "project", "record", "worker", "durable", "otel", "stub",
+            "mcp", "lsp", "rpc", "acp",
         ],
     ),
 ];
@@ -42,7 +43,7 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("luau-syntax", &[""]),
     ("reqwest", &["script", "worker", "otel", "mcp"]),
     ("rustls", &["script", "mcp"]),
-    ("regex-automata", &["script", "worker"]),
+    ("regex-automata", &["script", "record"]),
     ("ignore", &["script"]),
     ("globset", &["script"]),
     ("notify", &["project"]),
@@ -67,7 +68,7 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("opentelemetry-http", &["otel"]),
     ("opentelemetry-otlp", &["otel"]),
     ("opentelemetry_sdk", &["otel"]),
-    ("url", &["lang", "script", "worker", "lsp"]),
+    ("url", &["lang", "script", "record", "lsp"]),
     ("gen-lsp-types", &["lsp"]),
     ("schemars", &["lang", "chat", "jsonrpc", "rpc"]),
     ("ts-rs", &["lang", "chat", "jsonrpc", "rpc"]),

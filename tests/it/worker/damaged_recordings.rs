@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use deftool_record::{Recorder, Recording, ReplayOptions, Secrets};
 use deftool_test_support::server::{Answer, Server};
-use deftool_worker::{Recorder, Recording, ReplayOptions, Secrets, SubmitRequest, Worker};
+use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -9,8 +9,9 @@ use deftool_chat::{
     BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
 };
 use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
+use deftool_record::{Recorder, Recording};
 use deftool_test_support::server::{Answer, Server, delta, event, finish as end};
-use deftool_worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
+use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
 
 use super::body_fallbacks::{config_for, named, params, roles};

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use deftool_chat::Capabilities;
 use deftool_lang::spec::Dialect;
+use deftool_record::{Recorder, Recording};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
 use deftool_worker::{
-    EndpointOptions, Evidence, Page, PageResponse, Recorder, Recording, ReplayTransport, SubmitError,
-    SubmitRequest, Transport, Worker, WorkerConfig, find_endpoint,
+    EndpointOptions, Evidence, Page, PageResponse, ReplayTransport, SubmitError, SubmitRequest, Transport,
+    Worker, WorkerConfig, find_endpoint,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use deftool_chat::request::{Event, FinalState};
+use deftool_record::Session;
 use deftool_test_support::server::{Answer, Server, call, delta, finish, usage};
-use deftool_worker::{Observation, Observer, RequestObserver, Session, SubmitRequest};
+use deftool_worker::{Observation, Observer, RequestObserver, SubmitRequest};
 use serde_json::json;
 
 use super::harness::*;

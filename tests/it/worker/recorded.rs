@@ -9,10 +9,10 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_record::{Recorder, Recording, ReplayOptions, Secrets};
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{
-    Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, Secrets, SubmitError, SubmitRequest,
-    ToolSource, Toolbox, Worker, WorkerConfig,
+    Approvals, ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig,
 };
 use serde_json::{Value, json};
 

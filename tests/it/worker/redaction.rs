@@ -7,8 +7,9 @@ use std::sync::Arc;
 use deftool_chat::Api;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_record::{Recorder, Secrets};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
-use deftool_worker::{Recorder, Secrets, SubmitRequest, Worker};
+use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 
 use super::ends::asking;

@@ -8,10 +8,10 @@ use deftool_chat::Api;
 use deftool_chat::request::{Event, FailReason};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_record::{Recorder, Recording};
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, event, finish, usage};
 use deftool_worker::{
-    Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker,
-    WorkerConfig,
+    ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig,
 };
 use serde_json::{Value, json};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use deftool_record::{Recorder, Recording};
 use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish};
-use deftool_worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
+use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
 use serde_json::json;
 
 use super::harness::*;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{Approval, Event, JournalEntry, OnFailure};
-use deftool_worker::{JournaledRequest, Origin, ResumeError, SubmitError, Worker};
+use deftool_record::JournaledRequest;
+use deftool_worker::{Origin, ResumeError, SubmitError, Worker};
 use restate_sdk::errors::{HandlerError, TerminalError};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deftool_chat::request::JournalEntry;
-use deftool_worker::{Durability, Journal, JournalError, JournaledRequest};
+use deftool_record::{Durability, Journal, JournalError, JournaledRequest};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};

@@ -1,7 +1,7 @@
 //! Workers on [Restate](https://restate.dev): requests survive the loss of the host on which they run.
 //!
 //! A request is a workflow, and its handler drives the same state machine as [`Worker`](deftool_worker::Worker) in
-//! process: it stores what the worker writes to its [`Journal`](deftool_worker::Journal) as steps of the workflow. When
+//! process: it stores what the worker writes to its [`Journal`](deftool_record::Journal) as steps of the workflow. When
 //! Restate executes the handler again, on this host or another, the stored steps are the entries with which
 //! [`Worker::resume`](deftool_worker::Worker::resume) continues the request. So a `once` call is stored before it runs
 //! and never runs again, as with the journal in SQLite.

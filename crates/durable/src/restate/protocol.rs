@@ -2,7 +2,8 @@
 
 use deftool_chat::Message;
 use deftool_chat::request::{Event, JournalEntry, Outcome, Signal};
-use deftool_worker::{JournaledRequest, SubmitRequest};
+use deftool_record::JournaledRequest;
+use deftool_worker::SubmitRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

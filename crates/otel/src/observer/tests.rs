@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use deftool_worker::Secrets;
+use deftool_record::Secrets;
 use serde_json::{Map, json};
 
 use super::*;

@@ -83,15 +83,18 @@ pub(crate) fn api_of(body: &Value) -> Api {
     if body.get("input").is_some() { Api::Responses } else { Api::ChatCompletions }
 }
 
-/// One line of a recording.
+/// One line of a recording. Times are milliseconds since the submission of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub(crate) enum Line {
+#[allow(missing_docs)] // Names and types are enough for most fields.
+pub enum Line {
+    /// The first line of a request.
     Session {
         version: u32,
         #[serde(flatten)]
         session: Box<Session>,
     },
+    /// A chat request.
     Request {
         turn: u32,
         attempt: u32,
@@ -104,6 +107,7 @@ pub(crate) enum Line {
         generation: Option<u64>,
         body: Value,
     },
+    /// The head of a response.
     Response {
         at_ms: u64,
         status: u16,
@@ -114,6 +118,7 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         location: Option<String>,
     },
+    /// A chunk of a body.
     Data {
         at_ms: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,16 +143,10 @@ pub(crate) enum Line {
         sent: bool,
     },
     /// An answered call in format version 1.
-    Tool {
-        started_ms: u64,
-        finished_ms: u64,
-    },
-    ToolStarted {
-        at_ms: u64,
-        id: String,
-        name: String,
-        arguments: Value,
-    },
+    Tool { started_ms: u64, finished_ms: u64 },
+    /// A tool was started.
+    ToolStarted { at_ms: u64, id: String, name: String, arguments: Value },
+    /// The result of a tool.
     ToolFinished {
         at_ms: u64,
         id: String,
@@ -173,19 +172,11 @@ pub(crate) enum Line {
         answer: Approval,
     },
     /// The next turn uses a different generation of the tools.
-    Reloaded {
-        at_ms: u64,
-        turn: u32,
-        generation: u64,
-        tools: String,
-        detail: String,
-    },
+    Reloaded { at_ms: u64, turn: u32, generation: u64, tools: String, detail: String },
+    /// The end of the request by something other than the model.
     Stopped(Stopped),
     /// The outcome, as in the `finished` event.
-    Finished {
-        at_ms: u64,
-        outcome: Value,
-    },
+    Finished { at_ms: u64, outcome: Value },
 }
 
 /// Deserializes a present member, including `null`.
@@ -195,18 +186,20 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 /// The end of a request by a timer, the transport or a cancel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stopped {
-    pub(crate) at_ms: u64,
+pub struct Stopped {
+    /// Milliseconds since the submission of the request.
+    pub at_ms: u64,
     /// `None`: it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failure: Option<Failure>,
+    pub failure: Option<Failure>,
     /// Whether it ended before its first turn, usually while it waited for a slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) in_queue: bool,
+    pub in_queue: bool,
 }
 
 impl Stopped {
-    pub(crate) fn of(at_ms: u64, failure: Option<Failure>) -> Self {
+    /// Returns the end of a request that had begun its first turn.
+    pub fn of(at_ms: u64, failure: Option<Failure>) -> Self {
         Self { at_ms, failure, in_queue: false }
     }
 }

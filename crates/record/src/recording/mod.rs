@@ -23,12 +23,11 @@ mod recorder;
 mod redact;
 
 pub use calls::RecordedToolCall;
-pub use format::{RecordingError, Session};
+pub use format::{Line, RecordingError, Session, Stopped};
 pub use read::{RecordedRequest, Recording};
-pub use recorder::Recorder;
+pub use recorder::{Recorder, RequestRecorder};
 pub use redact::redact_message;
 
 pub(crate) use calls::text_of;
-pub(crate) use format::{Line, Stopped, api_of, fit};
-pub(crate) use recorder::RequestRecorder;
+pub(crate) use format::{api_of, fit};
 pub(crate) use redact::redact_outcome;

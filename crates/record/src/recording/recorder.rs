@@ -93,7 +93,7 @@ impl Recorder {
     }
 
     /// Starts the recording of the next request.
-    pub(crate) fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
+    pub fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
         let request = self.state.lock().map_or(1, |mut state| {
             state.requests += 1;
             state.requests
@@ -162,18 +162,19 @@ impl Recorder {
 
 /// A writer of the lines of one request.
 #[derive(Debug)]
-pub(crate) struct RequestRecorder {
+pub struct RequestRecorder {
     recorder: Arc<Recorder>,
     request: u32,
 }
 
 impl RequestRecorder {
-    pub(crate) fn write(&self, line: Line) {
+    /// Writes a line, after the buffered chunks.
+    pub fn write(&self, line: Line) {
         self.recorder.write(self.request, line);
     }
 
     /// Writes a log line of a script, before the buffered chunks: the reply may not have ended.
-    pub(crate) fn log(&self, mut line: Line) {
+    pub fn log(&self, mut line: Line) {
         line.redact(&self.recorder.mask);
         if let Ok(mut state) = self.recorder.state.lock() {
             self.recorder.write_line(&mut state, self.request, &line);
@@ -181,7 +182,7 @@ impl RequestRecorder {
     }
 
     /// Writes a chunk of the body of a reply.
-    pub(crate) fn data(&self, at_ms: u64, bytes: &[u8]) {
+    pub fn data(&self, at_ms: u64, bytes: &[u8]) {
         self.recorder.data(self.request, Piece { at_ms, bytes: bytes.to_vec() });
     }
 }

@@ -14,7 +14,7 @@ use crate::recording::{Stopped, fit};
 
 /// The next answer for the request machine.
 #[derive(Debug)]
-pub(crate) enum NextAnswer {
+pub enum NextAnswer {
     /// The approval or the result of this call.
     Of {
         /// The call.
@@ -30,7 +30,7 @@ pub(crate) enum NextAnswer {
 
 /// The way in which a replay answers a call.
 #[derive(Debug)]
-pub(crate) enum CallPlan {
+pub enum CallPlan {
     /// Run the tool.
     Run,
     /// Return this result, after a delay.
@@ -41,7 +41,7 @@ pub(crate) enum CallPlan {
 
 impl ReplayCursor {
     /// Returns the next answer.
-    pub(crate) fn next_answer(&self) -> NextAnswer {
+    pub fn next_answer(&self) -> NextAnswer {
         match self.calls.lock().answers.front() {
             Some(Answer { id: Some(id), approval, .. }) => {
                 NextAnswer::Of { id: id.clone(), is_approval: approval.is_some() }
@@ -52,15 +52,14 @@ impl ReplayCursor {
     }
 
     /// Returns the recorded approval of a call and its delay. A replay does not ask the user.
-    pub(crate) fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
+    pub fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
         let mut calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
             Some(Answer { at_ms, approval: Some(approval), .. }) => {
-                let gap = Duration::from_millis(at_ms.saturating_sub(self.time.now_ms()));
-                let approval = approval.clone();
+                let (at_ms, approval) = (*at_ms, approval.clone());
                 calls.approved.insert(id.to_owned());
-                (approval, self.paced(gap))
+                (approval, self.delay_until(at_ms))
             }
             // The recorded request may have ended earlier. The difference is reported when the answer is used.
             Some(_) | None => {
@@ -71,7 +70,7 @@ impl ReplayCursor {
 
     /// Returns the plan for a call that begins. `allows`: the user of the replay approves calls that require approval.
     /// An approval in a recording is not sufficient to run a tool: such a call returns its recorded result.
-    pub(crate) fn begin_call(&self, call: &ToolCall, allows: bool) -> CallPlan {
+    pub fn begin_call(&self, call: &ToolCall, allows: bool) -> CallPlan {
         let is_stopped = self.stopped().is_some();
         let mut calls = self.calls.lock();
         let uses_recorded = self.options.recorded_tools || (!allows && calls.approved.contains(&call.id));
@@ -110,7 +109,7 @@ impl ReplayCursor {
     }
 
     /// Handles the approval of a call. Advances the clock to the time of the recorded answer.
-    pub(crate) fn on_approval(&self, id: &str, name: &str) {
+    pub fn on_approval(&self, id: &str, name: &str) {
         let is_of = |answer: &Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         let is_recorded = self.calls.lock().answers.iter().any(is_of);
         if !is_recorded {
@@ -121,7 +120,7 @@ impl ReplayCursor {
     }
 
     /// Handles the result of a tool. Advances the clock to the time of the recorded result, and compares the results.
-    pub(crate) fn on_result(&self, id: &str, result: &Result<Value, ToolError>) {
+    pub fn on_result(&self, id: &str, result: &Result<Value, ToolError>) {
         self.take(id, false);
         if self.options.recorded_tools {
             return;

@@ -4,34 +4,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use deftool_chat::Body;
 use deftool_chat::request::{Outcome, kind};
 use deftool_process::lock;
-use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::model::{ReplayDifference, ReplayOptions};
+use super::model::{RecordedTime, ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
-use crate::recording::{Line, RecordedRequest, Session, Stopped, fit, redact_outcome};
+use crate::recording::{Line, RecordedRequest, Recording, Session, Stopped, fit, redact_outcome};
 use crate::secrets::Mask;
-use crate::time::{Clock, RecordedTime};
-use crate::transport::{Incoming, Outgoing, TransportError};
 
 /// Maximum delay between two lines.
 const MAX_GAP: Duration = Duration::from_secs(3600);
 
 /// The position of a request in its recording.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RequestPosition {
-    pub(super) number: usize,
-    pub(super) is_one_of_many: bool,
+struct RequestPosition {
+    number: usize,
+    is_one_of_many: bool,
 }
 
 /// A recorded request, and the state and the differences of its replay.
 #[derive(Debug)]
-pub(crate) struct ReplayCursor {
+pub struct ReplayCursor {
     position: RequestPosition,
     request: RecordedRequest,
     /// Indexes of the lines with chat requests.
@@ -47,7 +43,21 @@ pub(crate) struct ReplayCursor {
 }
 
 impl ReplayCursor {
-    pub(super) fn new(
+    /// Returns a cursor for each request of a recording.
+    pub fn of_recording(recording: Recording, options: ReplayOptions) -> Vec<Self> {
+        let mask = Arc::new(Mask::new(options.secrets.clone()));
+        let options = Arc::new(options);
+        let requests = recording.into_requests();
+        let is_one_of_many = requests.len() > 1;
+        let numbered = requests.into_iter().zip(1..);
+        let cursors = numbered.map(|(request, number)| {
+            let position = RequestPosition { number, is_one_of_many };
+            Self::new(request, position, Arc::clone(&options), Arc::clone(&mask))
+        });
+        cursors.collect()
+    }
+
+    fn new(
         request: RecordedRequest,
         position: RequestPosition,
         options: Arc<ReplayOptions>,
@@ -72,20 +82,28 @@ impl ReplayCursor {
         }
     }
 
-    pub(crate) fn session(&self) -> &Session {
+    /// Returns the inputs of the recorded request.
+    pub fn session(&self) -> &Session {
         &self.request.session
     }
 
-    /// Returns the clock of the replayed request.
-    pub(crate) fn clock(&self) -> Clock {
-        Clock::Recorded(self.time.clone())
+    /// Returns the time of the replayed request, which this cursor sets.
+    pub fn time(&self) -> RecordedTime {
+        self.time.clone()
     }
 
-    pub(super) fn differences(&self) -> Vec<ReplayDifference> {
+    /// Whether to answer a request that differs from the recorded request.
+    pub fn is_lenient(&self) -> bool {
+        self.options.lenient
+    }
+
+    /// Returns the differences so far.
+    pub fn differences(&self) -> Vec<ReplayDifference> {
         lock(&self.reported).clone()
     }
 
-    pub(super) fn bodies(&self) -> Vec<(usize, Value)> {
+    /// Returns the sent bodies in order, without secrets, each with the line number of the recorded body.
+    pub fn bodies(&self) -> Vec<(usize, Value)> {
         lock(&self.bodies).clone()
     }
 
@@ -104,7 +122,7 @@ impl ReplayCursor {
     }
 
     /// Returns the reload before turn `turn`, if there was one: the generation and the changes.
-    pub(crate) fn reload_before(&self, turn: u32) -> Option<(u64, String)> {
+    pub fn reload_before(&self, turn: u32) -> Option<(u64, String)> {
         self.request.lines.iter().find_map(|(_, line)| match line {
             Line::Reloaded { at_ms, turn: recorded, generation, detail, .. } if *recorded == turn => {
                 self.time.advance_to(*at_ms);
@@ -115,7 +133,7 @@ impl ReplayCursor {
     }
 
     /// Compares the end of the request with the recorded end, and reports chat requests that were not sent.
-    pub(crate) fn on_end(&self, outcome: &Outcome) {
+    pub fn on_end(&self, outcome: &Outcome) {
         if outcome.kind.as_deref() == Some(kind::REPLAY_DIFFERS) {
             // The differences are usually already reported, field by field.
             if self.differences().is_empty() {
@@ -124,7 +142,8 @@ impl ReplayCursor {
             return;
         }
         let sent = self.sent.load(Ordering::Acquire);
-        if let Some(Line::Request { turn, attempt, .. }) = self.line(sent) {
+        let unsent = self.request_lines.get(sent).and_then(|index| self.line(*index));
+        if let Some(Line::Request { turn, attempt, .. }) = unsent {
             let message = format!(
                 "recorded {} chat requests, now {sent}: turn {turn}, attempt {attempt} was not sent",
                 self.request_lines.len()
@@ -154,18 +173,20 @@ impl ReplayCursor {
         self.report_fields("outcome", differences(&before, &after, false));
     }
 
-    /// Returns the `nth` recorded chat request.
-    fn line(&self, nth: usize) -> Option<&Line> {
-        self.request_lines.get(nth).and_then(|at| self.request.lines.get(*at)).map(|(_, line)| line)
+    /// Begins the next chat request. Returns the index of its line; `None`: the recording has no other chat request.
+    pub fn next_exchange(&self) -> Option<usize> {
+        let nth = self.sent.fetch_add(1, Ordering::AcqRel);
+        self.request_lines.get(nth).copied()
     }
 
-    /// Advances the clock to `at_ms`, after the recorded delay if the replay is paced.
-    async fn reach(&self, at_ms: u64) {
-        let gap = Duration::from_millis(at_ms.saturating_sub(self.time.now_ms()));
-        if let Some(gap) = self.paced(gap) {
-            tokio::time::sleep(gap).await;
-        }
-        self.time.advance_to(at_ms);
+    /// Returns the line at an index. The lines of an exchange follow the line of its chat request.
+    pub fn line(&self, index: usize) -> Option<&Line> {
+        self.request.lines.get(index).map(|(_, line)| line)
+    }
+
+    /// Returns how long to wait before `at_ms`; `None`: no delay.
+    pub fn delay_until(&self, at_ms: u64) -> Option<Duration> {
+        self.paced(Duration::from_millis(at_ms.saturating_sub(self.time.now_ms())))
     }
 
     /// Returns the delay of this replay for a recorded delay; `None`: no delay.
@@ -175,27 +196,27 @@ impl ReplayCursor {
     }
 
     /// Returns where the recorded request was stopped, if it was.
-    pub(crate) fn stopped(&self) -> Option<Stopped> {
+    pub fn stopped(&self) -> Option<Stopped> {
         self.stopped.clone()
     }
 
-    async fn stop(&self, Stopped { at_ms, failure, .. }: Stopped) -> TransportError {
-        self.reach(at_ms).await;
-        TransportError::Stopped { failure }
+    /// Reports a chat request that the recording does not contain. Returns the text of the difference.
+    pub fn report_unrecorded(&self, turn: u32, attempt: u32) -> String {
+        let message = String::from("not recorded: the recorded session ended earlier");
+        self.report(&format!("turn {turn}, attempt {attempt}"), message, None)
     }
 
-    /// Compares a body with the recorded one. Returns the texts of the differences.
-    fn compare(&self, nth: usize, turn: u32, body: &Body) -> Vec<String> {
-        let Some(Line::Request { body: recorded, tools, .. }) = self.line(nth) else { return Vec::new() };
+    /// Compares a body with the recorded one at this index. Returns the texts of the differences.
+    pub fn compare(&self, index: usize, turn: u32, body: &Body) -> Vec<String> {
+        let Some((number, Line::Request { body: recorded, tools, .. })) = self.request.lines.get(index)
+        else {
+            return Vec::new();
+        };
         let mut now = body.to_value();
         self.mask.value(&mut now);
         fit(&mut now);
-        if let Some((line, _)) = self.request_lines.get(nth).and_then(|at| self.request.lines.get(*at)) {
-            let mut bodies = lock(&self.bodies);
-            bodies.push((*line, now.clone()));
-        }
-        let last = self.request_lines.len().checked_sub(1).and_then(|last| self.line(last));
-        let newest = match last {
+        lock(&self.bodies).push((*number, now.clone()));
+        let newest = match self.request_lines.last().and_then(|last| self.line(*last)) {
             Some(Line::Request { tools, .. }) => tools.as_ref(),
             _ => None,
         };
@@ -211,93 +232,6 @@ impl ReplayCursor {
         };
         self.report_fields(&format!("turn {turn}"), found)
     }
-}
-
-/// Returns the recorded response to the next chat request of `cursor`.
-pub(super) async fn answer(
-    cursor: Arc<ReplayCursor>,
-    outgoing: Outgoing,
-) -> Result<Incoming, TransportError> {
-    let Outgoing { turn, attempt, body, .. } = outgoing;
-    let nth = cursor.sent.fetch_add(1, Ordering::AcqRel);
-    let Some(start) = cursor.request_lines.get(nth).copied() else {
-        if let Some(stopped) = cursor.stopped() {
-            return Err(cursor.stop(stopped).await);
-        }
-        let message = String::from("not recorded: the recorded session ended earlier");
-        let difference = cursor.report(&format!("turn {turn}, attempt {attempt}"), message, None);
-        return Err(TransportError::Differs { differences: vec![difference] });
-    };
-    if let Some(Line::Request { at_ms, .. }) = cursor.line(nth) {
-        cursor.reach(*at_ms).await;
-    }
-    let differences = cursor.compare(nth, turn, &body);
-    if !differences.is_empty() && !cursor.options.lenient {
-        return Err(TransportError::Differs { differences });
-    }
-    match cursor.request.lines.get(start + 1).map(|(_, line)| line) {
-        Some(Line::Response { at_ms, status, retry_after_ms, should_retry, location }) => {
-            cursor.reach(*at_ms).await;
-            let (status, should_retry, location) = (*status, *should_retry, location.clone());
-            let retry_after = retry_after_ms.map(Duration::from_millis);
-            let body = stream::unfold(Some((cursor, start + 2)), play).boxed();
-            Ok(Incoming { status, retry_after, should_retry, location, body })
-        }
-        Some(Line::NoConnection { at_ms, message, refused, sent }) => {
-            cursor.reach(*at_ms).await;
-            // The failure may be a consequence of the loss of a managed server, which a replay does not have.
-            if let Some((_, Line::Stopped(stopped))) = cursor.request.lines.get(start + 2) {
-                return Err(cursor.stop(stopped.clone()).await);
-            }
-            let message = message.clone();
-            Err(if *sent {
-                TransportError::Broken { message }
-            } else {
-                TransportError::Connect { message, refused: *refused }
-            })
-        }
-        Some(Line::Stopped(stopped)) => Err(cursor.stop(stopped.clone()).await),
-        _ => Err(recording_ends()),
-    }
-}
-
-/// One step of a body: returns its item and the next state; `None`: the end of the body.
-async fn play(
-    state: Option<(Arc<ReplayCursor>, usize)>,
-) -> Option<(Result<Bytes, TransportError>, Option<(Arc<ReplayCursor>, usize)>)> {
-    let (cursor, index) = state?;
-    let line = cursor.request.lines.get(index).map(|(_, line)| line.clone());
-    match line {
-        Some(Line::Data { at_ms, text, bytes }) => {
-            cursor.reach(at_ms).await;
-            let bytes = text.map(String::into_bytes).or(bytes).unwrap_or_default();
-            Some((Ok(bytes.into()), Some((cursor, index + 1))))
-        }
-        Some(Line::End { at_ms, error }) => {
-            cursor.reach(at_ms).await;
-            error.map(|message| (Err(TransportError::Broken { message }), None))
-        }
-        Some(Line::Stopped(stopped)) => Some((Err(cursor.stop(stopped).await), None)),
-        // The request machine ended the request here, or the writer was stopped.
-        Some(Line::Finished { .. }) | None => Some((Err(recording_ends()), None)),
-        // Any other line: the end of the body was not recorded.
-        Some(
-            Line::Session { .. }
-            | Line::Request { .. }
-            | Line::Response { .. }
-            | Line::NoConnection { .. }
-            | Line::Tool { .. }
-            | Line::ToolStarted { .. }
-            | Line::ToolFinished { .. }
-            | Line::Approval { .. }
-            | Line::Log { .. }
-            | Line::Reloaded { .. },
-        ) => None,
-    }
-}
-
-fn recording_ends() -> TransportError {
-    TransportError::Broken { message: String::from("the recording ends here") }
 }
 
 /// Returns an outcome without its times. In older recordings, those of signals are the end of the reply.

@@ -1,6 +1,8 @@
-//! The options of a replay, and its differences from the recording.
+//! The options and the time of a replay, and its differences from the recording.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
@@ -21,6 +23,22 @@ pub struct ReplayOptions {
     pub key_order: bool,
     /// Secrets to redact in differences.
     pub secrets: Secrets,
+}
+
+/// The time in a replay: that of the last recorded line that was reached.
+#[derive(Debug, Clone, Default)]
+pub struct RecordedTime(Arc<AtomicU64>);
+
+impl RecordedTime {
+    /// Returns the milliseconds since the submission of the request.
+    pub fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sets the time. It never decreases, even if the recorded time does.
+    pub fn advance_to(&self, at_ms: u64) {
+        self.0.fetch_max(at_ms, Ordering::AcqRel);
+    }
 }
 
 /// A difference between a replay and its recording.

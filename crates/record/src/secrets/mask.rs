@@ -118,9 +118,11 @@ impl std::fmt::Debug for Mask {
 
 /// The position of a secret, and its mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hit {
-    pub(crate) range: Range<usize>,
-    pub(crate) mark: String,
+pub struct Hit {
+    /// The position in bytes.
+    pub range: Range<usize>,
+    /// The text that replaces the secret.
+    pub mark: String,
 }
 
 impl Mask {

@@ -12,9 +12,9 @@ mod mask;
 mod redactor;
 mod reply;
 
-pub use mask::{Mask, Secrets, holds_redacted, is_secret_name};
-pub use redactor::Redactor;
+pub use mask::{Hit, Mask, Secrets, holds_redacted, is_secret_name};
+pub use redactor::{REDACTED, Redactor, secrets_of_url};
+pub use reply::{Channel, Frame, frames_of, rewrite_texts, texts_of};
 
-pub(crate) use mask::{Hit, is_placeholder, is_same_text};
-pub(crate) use redactor::{REDACTED, secrets_of_url};
-pub(crate) use reply::{Channel, Frame, Piece, frames_of, redact_reply, rewrite_texts, texts_of};
+pub(crate) use mask::{is_placeholder, is_same_text};
+pub(crate) use reply::{Piece, redact_reply};

@@ -9,7 +9,7 @@ use super::forms::{Match, SecretForms};
 use super::mask::is_secret_name;
 
 /// Replacement of a key.
-pub(crate) const REDACTED: &str = "[redacted]";
+pub const REDACTED: &str = "[redacted]";
 
 /// Common placeholder keys for servers that ignore the key. They are ordinary words and not secret.
 const PLACEHOLDERS: [&str; 9] =
@@ -54,7 +54,7 @@ impl Redactor {
     }
 
     /// Returns the bytes that may pass. The last bytes are retained while they may be a prefix of a secret.
-    pub(crate) fn feed(&mut self, bytes: Bytes) -> Bytes {
+    pub fn feed(&mut self, bytes: Bytes) -> Bytes {
         if self.is_empty() {
             return bytes;
         }
@@ -64,13 +64,13 @@ impl Redactor {
     }
 
     /// Ends a complete stream: returns the retained bytes.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
+    pub fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         self.pass(&held, End::Complete)
     }
 
     /// Ends an interrupted stream: returns the retained bytes, without a prefix of a secret.
-    pub(crate) fn cut(&mut self) -> Vec<u8> {
+    pub fn cut(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         self.pass(&held, End::Cut)
     }
@@ -102,18 +102,18 @@ impl Redactor {
     }
 
     /// Whether there are no secrets.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
     /// Whether `text` contains a secret.
-    pub(crate) fn is_in(&self, text: &str) -> bool {
+    pub fn is_in(&self, text: &str) -> bool {
         let text = text.as_bytes();
         (0..text.len()).any(|at| self.secrets.iter().any(|secret| secret.match_at(text, at).end.is_some()))
     }
 
     /// Returns the start of the first secret in `text`, or of a prefix of a secret at the end of `text`.
-    pub(crate) fn start_in(&self, text: &str) -> Option<usize> {
+    pub fn start_in(&self, text: &str) -> Option<usize> {
         let text = text.as_bytes();
         let starts = |at: &usize| {
             self.secrets
@@ -125,12 +125,12 @@ impl Redactor {
     }
 
     /// Whether a prefix of a secret with `length` bytes is too long to be ordinary text.
-    pub(crate) fn is_distinctive(length: usize) -> bool {
+    pub fn is_distinctive(length: usize) -> bool {
         length >= MIN_SECRET
     }
 
     /// Returns the length of the longest form of a secret, in bytes.
-    pub(crate) fn longest(&self) -> usize {
+    pub fn longest(&self) -> usize {
         self.secrets.iter().map(SecretForms::longest).max().unwrap_or(0)
     }
 
@@ -169,7 +169,7 @@ impl Redactor {
 }
 
 /// Returns the secrets of a URL: its password, and query values with secret names.
-pub(crate) fn secrets_of_url(url: &reqwest::Url) -> Vec<String> {
+pub fn secrets_of_url(url: &url::Url) -> Vec<String> {
     let decoded = |text: &str| {
         let query = format!("v={}", text.replace('+', "%2B"));
         url::form_urlencoded::parse(query.as_bytes()).next().map(|(_, value)| value.into_owned())
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_secrets_of_a_url_are_redacted_encoded_and_decoded() {
-        let url = reqwest::Url::parse("https://u:p%40ssword@h/v1?api-key=ab%2Bcd+ef&x=1").unwrap();
+        let url = url::Url::parse("https://u:p%40ssword@h/v1?api-key=ab%2Bcd+ef&x=1").unwrap();
         let secrets = secrets_of_url(&url);
         let redactor = Redactor::new(secrets.iter().map(String::as_str));
         assert_eq!(

@@ -57,14 +57,15 @@ pub(crate) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
 }
 
 /// One JSON value of a body.
-pub(crate) struct Frame {
-    pub(crate) range: Range<usize>,
+pub struct Frame {
+    /// The position in the body.
+    pub range: Range<usize>,
     value: Value,
 }
 
 impl Frame {
     /// Whether the frame only adds to texts that the next frame may continue. `false` for a frame that ends a reply.
-    pub(crate) fn is_delta(&mut self) -> bool {
+    pub fn is_delta(&mut self) -> bool {
         let has_other_type =
             self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
         let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
@@ -81,7 +82,7 @@ impl Frame {
 }
 
 /// Returns the JSON values after each `data:`. A body that is one JSON value is one frame.
-pub(crate) fn frames_of(all: &[u8]) -> Vec<Frame> {
+pub fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
         return vec![Frame { range: 0..all.len(), value }];
     }
@@ -102,8 +103,9 @@ pub(crate) fn frames_of(all: &[u8]) -> Vec<Frame> {
 
 /// A text that is split over frames.
 #[derive(Default)]
-pub(crate) struct Channel {
-    pub(crate) text: String,
+pub struct Channel {
+    /// The complete text.
+    pub text: String,
     /// For each frame that adds to the text: the start of its addition in the text, and the start of the frame in the
     /// body.
     frames: Vec<(usize, usize)>,
@@ -114,24 +116,24 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// Returns the position in the body of the frame that contains byte `at` of the text.
-    pub(crate) fn frame_at(&self, at: usize) -> usize {
+    pub fn frame_at(&self, at: usize) -> usize {
         let behind = self.frames.partition_point(|(start, _)| *start <= at);
         behind.checked_sub(1).and_then(|index| self.frames.get(index)).map_or(0, |(_, frame)| *frame)
     }
 
     /// Returns the position in the body of the last frame that adds to the text.
-    pub(crate) fn last_frame(&self) -> usize {
+    pub fn last_frame(&self) -> usize {
         self.frames.last().map_or(0, |(_, frame)| *frame)
     }
 }
 
 /// Returns the texts that are split over frames.
-pub(crate) fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
+pub fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
     channels_of(&mut frames).1
 }
 
 /// Returns `all` without the hits of `find` in the texts that are split over its frames.
-pub(crate) fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<Hit>) -> Vec<u8> {
+pub fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<Hit>) -> Vec<u8> {
     let find = |text: &str, goes_on| if goes_on { find(text) } else { Vec::new() };
     let edits = redact_frames(frames_of(&all), &find, &|_| Vec::new());
     if edits.is_empty() {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use deftool_lang::spec::Effect;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_record::{CallPlan, Durability, Line, NextAnswer, ReplayCursor, Stopped};
 use deftool_script::MAX_GRACE;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -22,10 +23,7 @@ use tokio::time::Instant;
 
 use super::task::RequestTask;
 use crate::config::Approvals;
-use crate::journal::Durability;
 use crate::observer::Observation;
-use crate::recording::{Line, Stopped};
-use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
 use crate::time::{seconds, until};
 use deftool_lang::tool::Toolbox;
 

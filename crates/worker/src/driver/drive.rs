@@ -6,13 +6,12 @@ use std::sync::atomic::Ordering;
 
 use deftool_chat::request::{Event, FailReason, Failure, Run, Step, kind};
 use deftool_chat::{BodyEncoder, BodyForm};
+use deftool_record::{Durability, Line, Stopped};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::task::RequestTask;
 use super::{calls, turn};
-use crate::journal::Durability;
-use crate::recording::{Line, Stopped};
 use crate::time::until;
 use deftool_lang::tool::Toolbox;
 

@@ -12,13 +12,12 @@ use deftool_chat::request::{
     Approval, Event, Failure, INTERRUPTED, JournalEntry, Outcome, RequestState, RequestStatus,
 };
 use deftool_process::lock;
+use deftool_record::{Journal, Line, RequestRecorder};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event_log::EventLog;
-use crate::journal::Journal;
-use crate::recording::{Line, RequestRecorder};
 use crate::time::Clock;
 
 /// Maximum wait for the last bytes of a server that was lost.

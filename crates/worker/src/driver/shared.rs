@@ -13,9 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::record::RequestRecord;
 use super::registry::Registry;
 use crate::config::WorkerConfig;
-use crate::replay::ReplayTransport;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
-use crate::transport::Transport;
+use crate::transport::{ReplayTransport, Transport};
 use deftool_lang::tool::{ToolSource, Toolbox};
 
 /// The configuration, the connections and the requests of a worker.

@@ -6,17 +6,14 @@ use std::sync::{Arc, Mutex};
 use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
 use deftool_chat::{BodyFallbacks, Capabilities};
 use deftool_process::lock;
+use deftool_record::{Durability, Line, ReplayCursor, RequestTrace, Stopped};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
 use super::shared::Shared;
-use crate::journal::Durability;
 use crate::observer::{Observation, RequestObserver};
-use crate::recording::{Line, Stopped};
-use crate::replay::ReplayCursor;
 use crate::time::seconds;
-use crate::trace::RequestTrace;
 use crate::transport::Outgoing;
 use deftool_lang::tool::Toolbox;
 

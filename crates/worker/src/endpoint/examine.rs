@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use deftool_lang::spec::Dialect;
 use deftool_lang::text::one_line;
+use deftool_record::Redactor;
 use reqwest::Url;
 use serde_json::Value;
 
 use super::detect::{Detected, detect, detect_without_probing};
-use crate::secrets::Redactor;
 use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, is_version};
 
 /// Maximum number of models that are read.

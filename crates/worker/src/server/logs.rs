@@ -5,8 +5,7 @@ use std::sync::Mutex;
 
 use deftool_lang::text::is_readable;
 use deftool_process::lock;
-
-use crate::secrets::Redactor;
+use deftool_record::Redactor;
 
 /// Maximum number of lines kept.
 const MAX_LINES: usize = 500;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_lang::text::one_line;
+use deftool_record::Redactor;
 
 use super::plan::Plan;
 use super::policy::RestartLimits;
 use super::port::{free_port, is_port_free, port_holder};
-use crate::secrets::Redactor;
 
 /// Placeholder of the port in the command and the environment.
 const PORT: &str = "{port}";

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use deftool_chat::Api;
 use deftool_process::lock;
+use deftool_record::Redactor;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::endpoint::Endpoint;
-use crate::secrets::Redactor;
 use crate::transport::{HttpTransport, Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 
 /// A transport that sends to the current endpoint of the server.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use deftool_chat::Api;
 use deftool_lang::tool::{TRACEPARENT, TRACESTATE};
+use deftool_record::Redactor;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt};
@@ -18,7 +19,6 @@ use super::inflate::Inflater;
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use super::probe::{Credentials, Prober};
 use super::url::{absolute_location, endpoint_url, is_sendable, sent_key, server_page, shown_url};
-use crate::secrets::Redactor;
 
 /// Time limit of a probe. A server that processes a prompt answers between two batches.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);

@@ -9,9 +9,10 @@
 
 use bytes::Bytes;
 use deftool_chat::MAX_EVENT_BYTES;
+use deftool_record::Redactor;
+use deftool_record::secrets::{Channel, Frame, Hit, REDACTED, frames_of, rewrite_texts, texts_of};
 
 use super::interface::Transport;
-use crate::secrets::{Channel, Frame, Hit, REDACTED, Redactor, frames_of, rewrite_texts, texts_of};
 
 /// Maximum number of retained bytes. If more bytes follow a prefix of the key, the prefix is removed.
 const MAX_HELD: usize = 64 << 10;

@@ -8,6 +8,7 @@
 //! | `url` | URLs of a server |
 //! | `inflate` | decodes compressed bodies |
 //! | `probe` | requests that do not involve a model |
+//! | `replay` | answers requests from a recording |
 //! | `key_tail`, `echo` | detect an API key that is split over several deltas of a reply |
 
 mod client;
@@ -17,11 +18,13 @@ mod inflate;
 mod interface;
 mod key_tail;
 mod probe;
+mod replay;
 mod url;
 
 pub use http::HttpTransport;
 pub use interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 pub use probe::{Credentials, ProbeError};
+pub use replay::ReplayTransport;
 
 pub use client::http_client;
 pub use url::shown_url;

@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use deftool_lang::text::one_line;
+use deftool_record::Redactor;
+use deftool_record::secrets::secrets_of_url;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, SERVER};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use super::client::{Layer, TLS_ADVICE, failing_layer, inflater_of, is_refused, root_cause};
 use super::url::{has_user, is_sendable, sent_key, shown_url};
-use crate::secrets::{Redactor, secrets_of_url};
 
 /// Maximum size of a response, in bytes. A list of models is much shorter.
 const MAX_BODY: usize = 4 << 20;

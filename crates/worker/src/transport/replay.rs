@@ -1,19 +1,19 @@
-//! The transport of a replay.
+//! A transport that answers requests with the recorded responses, in the recorded order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use bytes::Bytes;
 use deftool_chat::Api;
+use deftool_record::{Line, Recording, ReplayCursor, ReplayDifference, ReplayOptions, Session, Stopped};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::cursor::{ReplayCursor, RequestPosition, answer};
-use super::model::{ReplayDifference, ReplayOptions};
-use crate::recording::{Recording, Session};
-use crate::secrets::Mask;
-use crate::transport::{Incoming, Outgoing, Transport, TransportError};
+use super::interface::{Incoming, Outgoing, Transport, TransportError};
 
 /// A transport that answers requests from a recording.
 #[derive(Debug)]
@@ -34,19 +34,11 @@ impl ReplayTransport {
 
     /// Creates a transport for `recording` with options.
     pub fn with(recording: Recording, options: ReplayOptions) -> Self {
-        let mask = Arc::new(Mask::new(options.secrets.clone()));
-        let options = Arc::new(options);
-        let requests = recording.into_requests();
-        let url = requests.first().map(|request| request.session.url.clone()).unwrap_or_default();
-        let count = requests.len();
-        let numbered = requests.into_iter().enumerate();
-        let mut by_id = HashMap::with_capacity(count);
-        let cursors = numbered.map(|(index, request)| {
-            by_id.insert(request.session.request_id.clone(), index);
-            let position = RequestPosition { number: index + 1, is_one_of_many: count > 1 };
-            Arc::new(ReplayCursor::new(request, position, Arc::clone(&options), Arc::clone(&mask)))
-        });
-        let cursors = cursors.collect();
+        let cursors = ReplayCursor::of_recording(recording, options);
+        let url = cursors.first().map(|cursor| cursor.session().url.clone()).unwrap_or_default();
+        let by_id = cursors.iter().enumerate();
+        let by_id = by_id.map(|(index, cursor)| (cursor.session().request_id.clone(), index)).collect();
+        let cursors = cursors.into_iter().map(Arc::new).collect();
         Self { cursors, by_id, url, submitted: AtomicUsize::new(0) }
     }
 
@@ -101,4 +93,97 @@ impl Transport for ReplayTransport {
     fn longest_secret(&self) -> usize {
         0
     }
+}
+
+/// Returns the recorded response to the next chat request of `cursor`.
+async fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incoming, TransportError> {
+    let Outgoing { turn, attempt, body, .. } = outgoing;
+    let Some(start) = cursor.next_exchange() else {
+        if let Some(stopped) = cursor.stopped() {
+            return Err(stop(&cursor, stopped).await);
+        }
+        return Err(TransportError::Differs { differences: vec![cursor.report_unrecorded(turn, attempt)] });
+    };
+    if let Some(Line::Request { at_ms, .. }) = cursor.line(start) {
+        reach(&cursor, *at_ms).await;
+    }
+    let differences = cursor.compare(start, turn, &body);
+    if !differences.is_empty() && !cursor.is_lenient() {
+        return Err(TransportError::Differs { differences });
+    }
+    match cursor.line(start + 1) {
+        Some(Line::Response { at_ms, status, retry_after_ms, should_retry, location }) => {
+            reach(&cursor, *at_ms).await;
+            let (status, should_retry, location) = (*status, *should_retry, location.clone());
+            let retry_after = retry_after_ms.map(Duration::from_millis);
+            let body = stream::unfold(Some((cursor, start + 2)), play).boxed();
+            Ok(Incoming { status, retry_after, should_retry, location, body })
+        }
+        Some(Line::NoConnection { at_ms, message, refused, sent }) => {
+            reach(&cursor, *at_ms).await;
+            // The failure may be a consequence of the loss of a managed server, which a replay does not have.
+            if let Some(Line::Stopped(stopped)) = cursor.line(start + 2) {
+                return Err(stop(&cursor, stopped.clone()).await);
+            }
+            let message = message.clone();
+            Err(if *sent {
+                TransportError::Broken { message }
+            } else {
+                TransportError::Connect { message, refused: *refused }
+            })
+        }
+        Some(Line::Stopped(stopped)) => Err(stop(&cursor, stopped.clone()).await),
+        _ => Err(recording_ends()),
+    }
+}
+
+/// One step of a body: returns its item and the next state; `None`: the end of the body.
+async fn play(
+    state: Option<(Arc<ReplayCursor>, usize)>,
+) -> Option<(Result<Bytes, TransportError>, Option<(Arc<ReplayCursor>, usize)>)> {
+    let (cursor, index) = state?;
+    match cursor.line(index).cloned() {
+        Some(Line::Data { at_ms, text, bytes }) => {
+            reach(&cursor, at_ms).await;
+            let bytes = text.map(String::into_bytes).or(bytes).unwrap_or_default();
+            Some((Ok(bytes.into()), Some((cursor, index + 1))))
+        }
+        Some(Line::End { at_ms, error }) => {
+            reach(&cursor, at_ms).await;
+            error.map(|message| (Err(TransportError::Broken { message }), None))
+        }
+        Some(Line::Stopped(stopped)) => Some((Err(stop(&cursor, stopped).await), None)),
+        // The request machine ended the request here, or the writer was stopped.
+        Some(Line::Finished { .. }) | None => Some((Err(recording_ends()), None)),
+        // Any other line: the end of the body was not recorded.
+        Some(
+            Line::Session { .. }
+            | Line::Request { .. }
+            | Line::Response { .. }
+            | Line::NoConnection { .. }
+            | Line::Tool { .. }
+            | Line::ToolStarted { .. }
+            | Line::ToolFinished { .. }
+            | Line::Approval { .. }
+            | Line::Log { .. }
+            | Line::Reloaded { .. },
+        ) => None,
+    }
+}
+
+/// Advances the clock to `at_ms`, after the recorded delay if the replay is paced.
+async fn reach(cursor: &ReplayCursor, at_ms: u64) {
+    if let Some(delay) = cursor.delay_until(at_ms) {
+        tokio::time::sleep(delay).await;
+    }
+    cursor.time().advance_to(at_ms);
+}
+
+async fn stop(cursor: &ReplayCursor, Stopped { at_ms, failure, .. }: Stopped) -> TransportError {
+    reach(cursor, at_ms).await;
+    TransportError::Stopped { failure }
+}
+
+fn recording_ends() -> TransportError {
+    TransportError::Broken { message: String::from("the recording ends here") }
 }

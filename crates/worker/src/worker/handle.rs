@@ -10,6 +10,7 @@ use deftool_chat::request::{
 };
 use deftool_lang::spec::Timers;
 use deftool_process::lock;
+use deftool_record::{JournaledRequest, Recorder, ReplayCursor, Session};
 use deftool_script::LogLevel;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -20,14 +21,11 @@ use crate::config::WorkerConfig;
 use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
 };
-use crate::journal::JournaledRequest;
-use crate::recording::{Recorder, Session};
-use crate::replay::{ReplayCursor, ReplayTransport};
 use crate::server::{
     Condition, NotReady, Route, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
 };
 use crate::time::{Clock, NO_LIMIT};
-use crate::transport::Transport;
+use crate::transport::{ReplayTransport, Transport};
 use deftool_lang::tool::{ToolSource, Toolbox};
 
 /// Number of log lines in a status.
@@ -179,7 +177,7 @@ impl Worker {
         config.model.clone_from(&session.model);
         config.url.clone_from(&session.url);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
-        let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| cursor.clock());
+        let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| Clock::Recorded(cursor.time()));
         let new = shared.config.journal.as_ref();
         let new = new.map(|_| JournaledRequest { session: session.clone(), config: config.clone() });
         let run = Run::new(config, session.run_start());

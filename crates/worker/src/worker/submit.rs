@@ -7,12 +7,11 @@ use deftool_chat::request::{RequestOptions, RestoreError};
 use deftool_chat::{BodyFallbacks, Message, OWN_MEMBERS};
 use deftool_lang::schema::ToolSet;
 use deftool_lang::tool::TraceContext;
+use deftool_record::{Recorder, RequestTrace, Session};
 use serde_json::{Map, Value};
 
 use crate::config::WorkerConfig;
-use crate::recording::{Recorder, Session};
 use crate::server::NotReady;
-use crate::trace::RequestTrace;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use deftool_chat::request::{FinalState, JournalEntry, Run};
 use deftool_durable::{RequestSummary, SqliteJournal};
 use deftool_lang::text::count;
-use deftool_worker::Journal;
+use deftool_record::Journal;
 use serde::Serialize;
 
 use crate::cli::outcome::{CliError, Exit};

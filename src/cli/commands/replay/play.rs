@@ -9,11 +9,9 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::{count, one_line};
 use deftool_process::files::replace_text;
 use deftool_project::{Generation, GenerationRunner, Trust, find_root, permission_requests};
+use deftool_record::{RecordedRequest, Recording, ReplayDifference, ReplayOptions, Secrets};
 use deftool_script::ScriptRunner;
-use deftool_worker::{
-    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, Secrets, SubmitRequest,
-    Toolbox, Worker, WorkerConfig,
-};
+use deftool_worker::{ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use serde::Serialize;
 
 use super::ReplayOptions as Options;

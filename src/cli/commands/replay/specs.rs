@@ -11,7 +11,7 @@ use deftool_chat::RawArguments;
 use deftool_lang::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
 use deftool_lang::text::{Location, Span, count, one_line};
 use deftool_project::{Generation, LoadedTool, find_root, unknown_tool};
-use deftool_worker::{RecordedToolCall, Recording, holds_redacted};
+use deftool_record::{RecordedToolCall, Recording, holds_redacted};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use deftool_worker::{
-    Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
-};
+use deftool_record::{Recorder, Recording, ReplayOptions};
+use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::ScriptOptions;

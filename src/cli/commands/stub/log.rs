@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use deftool_process::files::create_output;
+use deftool_record::is_secret_name;
 use deftool_stub::Received;
-use deftool_worker::is_secret_name;
 use serde_json::{Map, Value, json};
 
 use crate::cli::outcome::CliError;

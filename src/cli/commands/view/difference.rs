@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use deftool_worker::{Change, Difference, Entry, EntryKind, RequestTimeline, Timeline, differences};
+use deftool_record::{Change, Difference, Entry, EntryKind, RequestTimeline, Timeline, differences};
 use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, capture_diff_slices_deadline};

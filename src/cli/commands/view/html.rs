@@ -5,7 +5,7 @@
 //! only the style with these hashes. The script creates text nodes, never HTML from data.
 
 use deftool_lang::text::sha256_base64;
-use deftool_worker::Timeline;
+use deftool_record::Timeline;
 use serde::Serialize;
 
 use super::difference::Row;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_lang::text::count;
 use deftool_process::files::{create_output, open_regular};
-use deftool_worker::{EntryKind, Timeline};
+use deftool_record::{EntryKind, Timeline};
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{clean, eprint_line, print};

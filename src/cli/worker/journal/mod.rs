@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_durable::{OpenError, SqliteJournal};
-use deftool_worker::{Journal, JournalError, Timeline};
+use deftool_record::{Journal, JournalError, Timeline};
 use serde_json::Value;
 
 use self::context::JournalContext;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deftool_chat::request::Event;
-use deftool_worker::{Mask, Redactor, Secrets, redact_message};
+use deftool_record::{Mask, Redactor, Secrets, redact_message};
 use serde_json::{Value, json};
 
 use super::model::Line;

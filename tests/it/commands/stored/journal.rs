@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use deftool_durable::SqliteJournal;
+use deftool_record::{Journal, StoredFile};
 use deftool_test_support::server::{Answer, Server, call, delta, finish};
-use deftool_worker::{Journal, StoredFile};
 use serde_json::{Value, json};
 
 use super::{Change, project, restricted};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use deftool_record::StoredFile;
 use deftool_test_support::server::{Answer, Server, call, finish, without_budget};
-use deftool_worker::StoredFile;
 use serde_json::{Value, json};
 
 use super::{Change, project, restricted};

@@ -11,9 +11,10 @@ use deftool_chat::Message;
 use deftool_chat::request::{
     Approval, Event, FailReason, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
 };
+use deftool_record::Recorder;
 use deftool_worker::{
-    EventStream, Origin, Recorder, RequestStream, ResultError, SubmitError, SubmitRequest, ToolSource,
-    Transport, Worker, WorkerConfig,
+    EventStream, Origin, RequestStream, ResultError, SubmitError, SubmitRequest, ToolSource, Transport,
+    Worker, WorkerConfig,
 };
 use futures_util::FutureExt;
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use deftool_chat::request::Event;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
-use deftool_worker::{
-    Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig,
-};
+use deftool_record::{Recorder, Recording, ReplayOptions};
+use deftool_worker::{ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;

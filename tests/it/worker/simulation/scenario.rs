@@ -11,9 +11,10 @@ use deftool_chat::request::{Approval, Event};
 use deftool_chat::{Api, Message};
 use deftool_lang::spec::Timers;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_record::Journal;
 use deftool_worker::{
-    Approvals, Incoming, Journal, Origin, Outgoing, SubmitError, SubmitRequest, ToolSource, Toolbox,
-    Transport, TransportError, Worker, WorkerConfig,
+    Approvals, Incoming, Origin, Outgoing, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport,
+    TransportError, Worker, WorkerConfig,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

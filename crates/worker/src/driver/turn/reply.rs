@@ -9,6 +9,8 @@ use deftool_chat::{
     Body, BodyForm, ChatEvent, ChatRequest, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
     StreamNotes, TransportEnd, classify_http_error, requires_call, truncation_warning,
 };
+use deftool_record::Line;
+use deftool_record::secrets::REDACTED;
 use deftool_script::prefetch;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -20,8 +22,6 @@ use super::state::{Accepted, OpenResponse, ReplyEnd, RequestEnded, ServerRefusal
 use super::timers::StreamTimers;
 use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
-use crate::recording::Line;
-use crate::secrets::REDACTED;
 use crate::time::until;
 use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, Transport, TransportError};
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use deftool_chat::Feature;
 use deftool_chat::request::{FailReason, Failure, kind};
+use deftool_record::Line;
 
 use super::managed;
 use super::state::{OpenResponse, RequestEnded, Turn};
 use crate::driver::drain::Exchange;
-use crate::recording::Line;
 use crate::time::{seconds, until};
 use crate::transport::{Outgoing, TransportError};
 
