@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use deftool_lang::spec::Api;
+use deftool_lang::text::fnv1a;
 
 use super::model::{BodyFallback, BodyForm};
 use crate::message::{Message, portable_id};
@@ -102,10 +103,7 @@ impl IdRule {
         if self.accepts(id) {
             return id.to_owned();
         }
-        // 64-bit FNV-1a, the same in every version.
-        portable_id(id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        }))
+        portable_id(fnv1a(id.bytes()))
     }
 }
 

@@ -7,6 +7,12 @@ use sha2::{Digest, Sha256};
 /// The digits of base64: RFC 4648, 4.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// Returns the 64-bit FNV-1a hash, which is the same in every version of deftool.
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
 /// Returns the SHA-256 of the parts in hexadecimal. Different parts have different digests, even if the joined parts are
 /// the same.
 pub fn digest<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> String {

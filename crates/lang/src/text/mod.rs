@@ -11,7 +11,7 @@ mod source;
 mod span;
 mod web_page;
 
-pub use hash::{digest, sha256_base64};
+pub use hash::{digest, fnv1a, sha256_base64};
 pub use line_index::{LineColumn, LineIndex};
 pub use removal::removal;
 pub use shown::{exact, is_readable, one_line, readable};

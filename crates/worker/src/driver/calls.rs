@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use deftool_lang::spec::Effect;
+use deftool_lang::text::fnv1a;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool_record::{CallPlan, Durability, Line, NextAnswer, ReplayCursor, Stopped};
 use deftool_script::MAX_GRACE;
@@ -201,11 +202,8 @@ fn idempotency_key(request_id: &str, call_id: &str) -> String {
     if call_id.len() <= MAX_LENGTH {
         return format!("{request_id}-{call_id}");
     }
-    // 64-bit FNV-1a: another version of deftool may run the call again.
-    let hash = call_id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{request_id}-{hash:016x}")
+    // Another version of deftool may run the call again.
+    format!("{request_id}-{:016x}", fnv1a(call_id.bytes()))
 }
 
 fn delayed(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use deftool_lang::text::fnv1a;
+
 use crate::cli::outcome::CliError;
 use crate::cli::project::trust::state_folder;
 
@@ -18,8 +20,8 @@ pub(in crate::cli) fn sessions_folder(root: &Path) -> Option<PathBuf> {
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         .take(40)
         .collect();
-    let folder =
-        format!("{}-{:016x}", name.trim_start_matches('.'), fnv1a(root.as_os_str().as_encoded_bytes()));
+    let hash = fnv1a(root.as_os_str().as_encoded_bytes().iter().copied());
+    let folder = format!("{}-{hash:016x}", name.trim_start_matches('.'));
     Some(state_folder()?.join("sessions").join(folder))
 }
 
@@ -68,11 +70,4 @@ pub(in crate::cli) fn newest(folder: &Path, current: Option<&Path>) -> Option<Pa
         (is_session && !is_current).then(|| (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path))
     });
     sessions.max().map(|(_, path)| path)
-}
-
-/// Returns the 64-bit FNV-1a hash, which is the same in every version of deftool.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

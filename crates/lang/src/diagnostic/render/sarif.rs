@@ -15,7 +15,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Fix, Rule, Severity};
-use crate::text::{LineColumn, Location, SourceFile, Sources, Span};
+use crate::text::{LineColumn, Location, SourceFile, Sources, Span, fnv1a};
 
 /// GitHub rejects a file with more results in a run.
 const MAX_RESULTS: usize = 25_000;
@@ -331,15 +331,10 @@ fn fingerprints<'f>(
     seen: &mut HashMap<(&'f str, u64), usize>,
 ) -> Fingerprints {
     let line = file.line_text(file.line_column(finding.primary.span.start).line).trim();
-    let hash = fnv1a([finding.rule.code, finding.message.as_str(), line]);
+    let parts = [finding.rule.code, finding.message.as_str(), line].into_iter();
+    let hash = fnv1a(parts.flat_map(|part| part.bytes().chain([0])));
     let count = seen.entry((file.name.as_str(), hash)).and_modify(|count| *count += 1).or_insert(1);
     Fingerprints { deftool: format!("{hash:016x}:{count}") }
-}
-
-/// FNV-1a, 64 bits, over `parts` with a zero byte after each.
-fn fnv1a(parts: [&str; 3]) -> u64 {
-    let bytes = parts.into_iter().flat_map(|part| part.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
