@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use deftool_chat::Message;
-use deftool_record::{Mask, Redactor, Secrets};
+use deftool_record::Redaction;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,29 +17,6 @@ const MAX_CAPTURED: usize = 128 << 10;
 /// Maximum length of a text in an attribute, and of a whole attribute, in bytes.
 const MAX_PART: usize = 16 << 10;
 const MAX_ATTRIBUTE: usize = 64 << 10;
-
-/// The secrets that no attribute may contain.
-#[derive(Debug)]
-pub struct Redaction {
-    key: Redactor,
-    mask: Mask,
-}
-
-impl Redaction {
-    /// Redacts the API key and the same secrets as in recordings.
-    pub fn new(key: Option<&str>, secrets: Secrets) -> Self {
-        Self { key: Redactor::new(key), mask: Mask::new(secrets) }
-    }
-
-    pub(crate) fn text(&self, text: &str) -> String {
-        self.key.text(&self.mask.text(text))
-    }
-
-    fn value(&self, value: &mut Value) {
-        self.mask.value(value);
-        self.key.value(value);
-    }
-}
 
 /// The content of an operation.
 #[derive(Debug)]
@@ -234,6 +211,8 @@ fn shorten(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use deftool_record::Secrets;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver as DoneReceiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use deftool_record::Redaction;
 use deftool_worker::Observer;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{MetricExporter, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -17,7 +18,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::interval_at;
 
 use crate::client::{Client, Failure};
-use crate::content::Redaction;
 use crate::metrics::Metrics;
 use crate::observer::{OperationObserver, Sink};
 use crate::operation::Operation;

@@ -4,8 +4,8 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use deftool_otel::{Redaction, Settings, Telemetry};
-//! use deftool_record::Secrets;
+//! use deftool_otel::{Settings, Telemetry};
+//! use deftool_record::{Redaction, Secrets};
 //! use deftool_worker::Worker;
 //!
 //! if let Some(settings) = Settings::from_environment()? {
@@ -56,6 +56,5 @@ mod server;
 mod settings;
 mod spans;
 
-pub use content::Redaction;
 pub use exporter::{Lost, Telemetry};
 pub use settings::{Settings, SettingsError};

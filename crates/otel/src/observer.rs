@@ -10,12 +10,12 @@ use std::sync::Arc;
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 use deftool_chat::{ChatRequest, Message, Reply, ReplyStatus};
 use deftool_lang::tool::{ToolCall, TraceContext};
-use deftool_record::{RequestTrace, Session};
+use deftool_record::{Redaction, RequestTrace, Session};
 use deftool_worker::{Observation, Observer, RequestObserver};
 use serde_json::Value;
 
 use crate::attribute::AttributeValue;
-use crate::content::{CallContent, Content, Redaction, ReplyContent, capture, captured_json};
+use crate::content::{CallContent, Content, ReplyContent, capture, captured_json};
 use crate::convention as names;
 use crate::operation::{Operation, OperationKind, Spans};
 use crate::server::ModelServer;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use deftool_lang::tool::TraceContext;
+use deftool_record::Redaction;
 
 use crate::attribute::{AttributeValue, cut};
-use crate::content::{Content, Redaction};
+use crate::content::Content;
 use crate::convention::ERROR_TYPE;
 
 /// Maximum length of a text attribute, in bytes. Content has its own limits.

@@ -61,10 +61,10 @@ mod tests {
     use std::sync::Arc;
 
     use deftool_lang::tool::TraceContext;
-    use deftool_record::Secrets;
+    use deftool_record::{Redaction, Secrets};
 
     use super::*;
-    use crate::content::{Content, Redaction};
+    use crate::content::Content;
     use crate::operation::{OperationKind, Spans};
 
     fn operation(redaction: &Arc<Redaction>, has_span: bool, size: usize) -> Operation {

@@ -48,7 +48,7 @@ pub use recording::{
     Stopped, redact_message,
 };
 pub use replay::{CallPlan, NextAnswer, RecordedTime, ReplayCursor, ReplayDifference, ReplayOptions};
-pub use secrets::{Mask, Redactor, Secrets, holds_redacted, is_secret_name};
+pub use secrets::{Mask, Redaction, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use stored::{Authority, STORED_FIELDS, StoredFile};
 pub use timeline::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,

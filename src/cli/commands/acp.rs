@@ -10,6 +10,7 @@ use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_lang::spec::WorkerSpec;
 use deftool_project::{LiveProject, ProjectError, find_root};
+use deftool_record::Redaction;
 use deftool_script::ScriptRunner;
 use deftool_worker::SubmitRequest;
 use futures_util::FutureExt;
@@ -23,7 +24,7 @@ use crate::cli::project::inputs::command_dirs;
 use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
-    Session, SessionFile, SessionRedactor, SessionWriter, begin, header, new_name, sessions_folder,
+    Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
 };
 use crate::cli::worker::{ClientWorkers, OpenedWorker, api_key, choose_worker, close_remote, serve_client};
 
@@ -115,17 +116,17 @@ impl Agent {
         let shared = cell.get_or_try_init(|| self.open_worker(&folder, &root, servers)).await?;
         let SharedWorker { spec, project, opened } = shared;
         let key = api_key(spec);
-        let redactor = Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], &project.current())?));
+        let redaction = Arc::new(Redaction::new(key.as_deref(), secrets(&[], &project.current())?));
         let (id, session, writer) = match stored {
             Some((id, path)) => {
-                let resumed = SessionFile::resume(&path, Arc::clone(&redactor));
+                let resumed = SessionFile::resume(&path, Arc::clone(&redaction));
                 let (file, session) = resumed.map_err(|error| CliError::Usage(error.to_string()))?;
-                (id, session, SessionWriter::open(file, redactor))
+                (id, session, SessionWriter::open(file, redaction))
             }
             None => {
                 let (name, session) = (new_name(), Session::default());
                 let first = header(&root, &spec.name.value, opened.worker.model());
-                let writer = begin(&root, &name, first, &session, redactor);
+                let writer = begin(&root, &name, first, &session, redaction);
                 (name.trim_end_matches(EXTENSION).to_owned(), session, writer)
             }
         };

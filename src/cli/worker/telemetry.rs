@@ -26,8 +26,8 @@ mod export {
     use std::time::Duration;
 
     use deftool_lang::text::count;
-    use deftool_otel::{Lost, Redaction, Settings, Telemetry};
-    use deftool_record::Secrets;
+    use deftool_otel::{Lost, Settings, Telemetry};
+    use deftool_record::{Redaction, Secrets};
     use deftool_worker::Observer;
 
     use crate::cli::terminal::output::{clean, eprint_line};

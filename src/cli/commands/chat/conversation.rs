@@ -292,13 +292,13 @@ impl Conversation {
         let written = if is_markdown(path) {
             let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
             let text = markdown(&self.session, &format!("Chat in {}", title.unwrap_or_default()));
-            write_new(path, &self.writer.redactor().text(&text)).map_err(|error| match error.kind() {
+            write_new(path, &self.writer.redaction().text(&text)).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => exists(),
                 _ => format!("{shown}: {error}"),
             })
         } else {
             let copied =
-                SessionFile::create(path, &self.first, self.writer.redactor()).and_then(|mut file| {
+                SessionFile::create(path, &self.first, self.writer.redaction()).and_then(|mut file| {
                     let mut settings = Vec::new();
                     if self.session.system.is_some() {
                         settings.push(Line::System { text: self.session.system.clone() });

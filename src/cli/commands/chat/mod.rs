@@ -17,6 +17,7 @@ use clap::Args;
 use deftool_lang::text::count;
 use deftool_process::files::create_private_folder;
 use deftool_project::find_root;
+use deftool_record::Redaction;
 use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
 
 use crate::cli::outcome::{CliError, Exit};
@@ -29,8 +30,8 @@ use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
-    Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, new_name,
-    resume_error, session_path,
+    Line, Session, SessionFile, SessionWriter, begin, header, history_file, new_name, resume_error,
+    session_path,
 };
 use crate::cli::worker::{OpenWorker, Source, api_key, close, connect, join};
 use command::{InputLine, parse};
@@ -74,9 +75,9 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);
     let key = api_key(&spec);
-    let redactor = Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], &tools.project().current())?));
+    let redaction = Arc::new(Redaction::new(key.as_deref(), secrets(&[], &tools.project().current())?));
     // Read the session before connecting to a server, so that its errors are reported first.
-    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redactor)).transpose()?;
+    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redaction)).transpose()?;
     let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -100,15 +101,15 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             Some((file, found)) => {
                 let system = session.system.take();
                 session = found;
-                let mut writer = SessionWriter::open(file, redactor);
+                let mut writer = SessionWriter::open(file, redaction);
                 if system.is_some() {
                     session.system.clone_from(&system);
                     writer.setting(Line::System { text: system });
                 }
                 writer
             }
-            None if options.no_save => SessionWriter::disabled(redactor),
-            None => begin(&root, &new_name(), first.clone(), &session, redactor),
+            None if options.no_save => SessionWriter::disabled(redaction),
+            None => begin(&root, &new_name(), first.clone(), &session, redaction),
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
@@ -224,13 +225,9 @@ async fn converse(
 }
 
 /// Opens the session to resume.
-fn resume(
-    name: &Path,
-    root: &Path,
-    redactor: &Arc<SessionRedactor>,
-) -> Result<(SessionFile, Session), CliError> {
+fn resume(name: &Path, root: &Path, redaction: &Arc<Redaction>) -> Result<(SessionFile, Session), CliError> {
     let path = session_path(name, root, None)?;
-    SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| resume_error(&path, error))
+    SessionFile::resume(&path, Arc::clone(redaction)).map_err(|error| resume_error(&path, error))
 }
 
 /// Returns the history file and creates its folder.

@@ -2,7 +2,7 @@
 //!
 //! A message is written when it is complete. Until then, an incomplete reply is written as events, from which a reader
 //! restores the partial reply. The file is append-only; `rewind` removes messages. Secrets are redacted
-//! ([`SessionRedactor`]).
+//! ([`Line::redacted`]).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -13,11 +13,11 @@ use std::time::Duration;
 use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
 use deftool_process::files::{create_new_private, lock_private, open_private};
+use deftool_record::Redaction;
 use serde_json::{Value, json};
 
 use super::model::{Line, Session, VERSION};
 use super::paths::is_markdown;
-use super::redactor::SessionRedactor;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::{clean, cut};
 
@@ -49,7 +49,7 @@ pub(in crate::cli) enum SessionError {
 pub(in crate::cli) struct SessionFile {
     path: PathBuf,
     file: File,
-    redactor: Arc<SessionRedactor>,
+    redaction: Arc<Redaction>,
     /// The conversation in the file.
     written: Vec<Message>,
 }
@@ -62,12 +62,12 @@ impl SessionFile {
     pub(in crate::cli) fn create(
         path: &Path,
         first: &Line,
-        redactor: Arc<SessionRedactor>,
+        redaction: Arc<Redaction>,
     ) -> Result<Self, SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let file = create_new_private(path, File::options().append(true)).map_err(io)?;
         lock(&file, path)?;
-        let mut session = Self { path: path.to_owned(), file, redactor, written: Vec::new() };
+        let mut session = Self { path: path.to_owned(), file, redaction, written: Vec::new() };
         session.write(std::slice::from_ref(first))?;
         Ok(session)
     }
@@ -78,7 +78,7 @@ impl SessionFile {
     /// If the file cannot be read, is not a session, or is locked by another process.
     pub(in crate::cli) fn resume(
         path: &Path,
-        redactor: Arc<SessionRedactor>,
+        redaction: Arc<Redaction>,
     ) -> Result<(Self, Session), SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let mut file = open_private(path, File::options().read(true).append(true)).map_err(io)?;
@@ -88,7 +88,7 @@ impl SessionFile {
         if lacks_line_end {
             file.write_all(b"\n").map_err(io)?;
         }
-        let mut resumed = Self { path: path.to_owned(), file, redactor, written };
+        let mut resumed = Self { path: path.to_owned(), file, redaction, written };
         // Store the restored partial reply.
         resumed.write_messages(&session.messages)?;
         Ok((resumed, session))
@@ -132,7 +132,7 @@ impl SessionFile {
     pub(in crate::cli) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
         let mut text = String::new();
         for line in lines {
-            text.push_str(&self.redactor.line(line).to_string());
+            text.push_str(&line.redacted(&self.redaction).to_string());
             text.push('\n');
         }
         let written = self.file.write_all(text.as_bytes());

@@ -3,19 +3,19 @@
 mod file;
 mod model;
 mod paths;
-mod redactor;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use deftool_record::Redaction;
+
 use crate::cli::terminal::output::eprint_line;
 
 pub(in crate::cli) use file::{SessionError, SessionFile, resume_error};
 pub(in crate::cli) use model::{Line, Session};
 pub(in crate::cli) use paths::{history_file, is_markdown, new_name, session_path, sessions_folder};
-pub(in crate::cli) use redactor::SessionRedactor;
 pub(in crate::cli) use writer::SessionWriter;
 
 /// Returns the first line of the session file of a conversation that starts now.
@@ -38,16 +38,16 @@ pub(in crate::cli) fn begin(
     name: &str,
     first: Line,
     session: &Session,
-    redactor: Arc<SessionRedactor>,
+    redaction: Arc<Redaction>,
 ) -> SessionWriter {
     let Some(folder) = sessions_folder(root) else {
         eprint_line("note: this session is not stored, because neither XDG_STATE_HOME nor HOME is set");
-        return SessionWriter::disabled(redactor);
+        return SessionWriter::disabled(redaction);
     };
     let mut lines = vec![first];
     if session.system.is_some() {
         lines.push(Line::System { text: session.system.clone() });
     }
     lines.extend(session.model.clone().map(|name| Line::Model { name }));
-    SessionWriter::pending(folder.join(name), lines, redactor)
+    SessionWriter::pending(folder.join(name), lines, redaction)
 }

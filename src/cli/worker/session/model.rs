@@ -1,8 +1,12 @@
 //! The content of a session file.
 
+use std::sync::Arc;
+
 use deftool_chat::Message;
 use deftool_chat::request::Event;
+use deftool_record::{Mask, Redaction, redact_message};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// Version of the file format.
 pub(in crate::cli) const VERSION: u32 = 1;
@@ -33,6 +37,48 @@ pub(in crate::cli) enum Line {
     },
     /// Sets the model.
     Model { name: String },
+}
+
+impl Line {
+    /// Returns the JSON of the line without the API key and the same secrets as in recordings.
+    pub(in crate::cli) fn redacted(&self, redaction: &Redaction) -> Value {
+        let mask = redaction.mask();
+        let mut line = self.clone();
+        match &mut line {
+            Self::Message { message } => redact_message(message, mask),
+            Self::Event { event } => redact_event(event, mask),
+            Self::System { text } => text.iter_mut().for_each(|text| mask.in_place(text)),
+            Self::Chat { .. } | Self::Rewind { .. } | Self::Model { .. } => {}
+        }
+        let mut value = json!(line);
+        redaction.key().value(&mut value);
+        value
+    }
+}
+
+/// Redacts the user's secrets in an event that is stored.
+fn redact_event(event: &mut Event, mask: &Mask) {
+    match event {
+        Event::Text { text } => mask.in_place(text),
+        Event::ToolCall { arguments, .. } => mask.value(Arc::make_mut(arguments)),
+        Event::ToolFinished { result, error, .. } => {
+            result.iter_mut().chain(error).for_each(|value| mask.value(value));
+        }
+        // Not stored.
+        Event::Submitted { .. }
+        | Event::TurnStarted { .. }
+        | Event::Reasoning { .. }
+        | Event::Approval { .. }
+        | Event::ToolStarted { .. }
+        | Event::Signal(_)
+        | Event::Budget { .. }
+        | Event::Retry { .. }
+        | Event::ArgumentsRepaired { .. }
+        | Event::Reloaded { .. }
+        | Event::Resumed { .. }
+        | Event::Warning { .. }
+        | Event::Finished(_) => {}
+    }
 }
 
 /// The content of a session.

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_process::files::create_private_folder;
+use deftool_record::Redaction;
 
 use super::file::{SessionError, SessionFile, is_stored};
 use super::model::{Line, Session};
-use super::redactor::SessionRedactor;
 use crate::cli::terminal::output::{clean, eprint_line};
 
 /// The writer of a session file.
 pub(in crate::cli) struct SessionWriter {
     state: State,
-    redactor: Arc<SessionRedactor>,
+    redaction: Arc<Redaction>,
     /// Text that is not written yet, because a secret may continue in the next piece.
     pending_text: String,
 }
@@ -33,17 +33,17 @@ enum State {
 }
 
 impl SessionWriter {
-    pub(in crate::cli) fn disabled(redactor: Arc<SessionRedactor>) -> Self {
-        Self { state: State::Disabled, redactor, pending_text: String::new() }
+    pub(in crate::cli) fn disabled(redaction: Arc<Redaction>) -> Self {
+        Self { state: State::Disabled, redaction, pending_text: String::new() }
     }
 
     /// Creates the file `path` with the lines `first` when the first message is written.
-    pub(in crate::cli) fn pending(path: PathBuf, first: Vec<Line>, redactor: Arc<SessionRedactor>) -> Self {
-        Self { state: State::Pending { path, first }, ..Self::disabled(redactor) }
+    pub(in crate::cli) fn pending(path: PathBuf, first: Vec<Line>, redaction: Arc<Redaction>) -> Self {
+        Self { state: State::Pending { path, first }, ..Self::disabled(redaction) }
     }
 
-    pub(in crate::cli) fn open(file: SessionFile, redactor: Arc<SessionRedactor>) -> Self {
-        Self { state: State::Open(file), ..Self::disabled(redactor) }
+    pub(in crate::cli) fn open(file: SessionFile, redaction: Arc<Redaction>) -> Self {
+        Self { state: State::Open(file), ..Self::disabled(redaction) }
     }
 
     /// Loads the session at `path` and continues in its file. A disabled writer only reads it.
@@ -54,13 +54,13 @@ impl SessionWriter {
         if self.is_disabled() {
             return SessionFile::read(path);
         }
-        let (file, session) = SessionFile::resume(path, self.redactor())?;
-        *self = Self::open(file, self.redactor());
+        let (file, session) = SessionFile::resume(path, self.redaction())?;
+        *self = Self::open(file, self.redaction());
         Ok(session)
     }
 
-    pub(in crate::cli) fn redactor(&self) -> Arc<SessionRedactor> {
-        Arc::clone(&self.redactor)
+    pub(in crate::cli) fn redaction(&self) -> Arc<Redaction> {
+        Arc::clone(&self.redaction)
     }
 
     /// Returns the path of the session file, if it was created.
@@ -84,7 +84,7 @@ impl SessionWriter {
             let Some((head, rest)) = first.split_first() else { return };
             let created = path.parent().map_or(Ok(()), create_private_folder);
             let created = created.map_err(|source| SessionError::Io { path: path.clone(), source });
-            let opened = created.and_then(|()| SessionFile::create(path, head, self.redactor()));
+            let opened = created.and_then(|()| SessionFile::create(path, head, self.redaction()));
             match opened.and_then(|mut file| file.write(rest).map(|()| file)) {
                 Ok(file) => self.state = State::Open(file),
                 Err(error) => return self.disable(&error),
@@ -103,7 +103,7 @@ impl SessionWriter {
         if let Event::Text { text } = event {
             let from = self.pending_text.len();
             self.pending_text.push_str(text);
-            let length = self.redactor.safe_prefix(&self.pending_text, from);
+            let length = self.redaction.mask().redactable_prefix(&self.pending_text, from);
             if length > 0 {
                 let rest = self.pending_text.split_off(length);
                 self.flush();
