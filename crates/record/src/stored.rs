@@ -164,7 +164,6 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("Line.Data", Restores),
             ("Line.End", Restores),
             ("Line.NoConnection", Restores),
-            ("Line.Tool", Restores),
             ("Line.ToolStarted", Restores),
             ("Line.ToolFinished", Restores),
             ("Line.Log", Nothing),

@@ -105,7 +105,6 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             }
             Line::Session { .. }
             | Line::NoConnection { .. }
-            | Line::Tool { .. }
             | Line::ToolStarted { .. }
             | Line::ToolFinished { .. }
             | Line::Approval { .. }

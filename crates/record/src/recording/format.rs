@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::trace::RequestTrace;
 
-/// Format version of new recordings.
+/// Format version of recordings.
 pub(crate) const VERSION: u32 = 2;
 
 /// Maximum nesting. Deeper values are written as JSON text, because a reader would reject the line.
@@ -142,8 +142,6 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         sent: bool,
     },
-    /// An answered call in format version 1.
-    Tool { started_ms: u64, finished_ms: u64 },
     /// A tool was started.
     ToolStarted { at_ms: u64, id: String, name: String, arguments: Value },
     /// The result of a tool.
@@ -217,7 +215,6 @@ impl Line {
             | Self::Data { .. }
             | Self::End { .. }
             | Self::NoConnection { .. }
-            | Self::Tool { .. }
             | Self::ToolFinished { result: None, .. }
             | Self::Log { .. }
             | Self::Approval { .. }
@@ -298,7 +295,7 @@ impl RecordingError {
             }
             Self::Version { found, .. } => {
                 format!(
-                    "unsupported recording format {found}; this version of deftool reads formats 1 to {VERSION}"
+                    "unsupported recording format {found}; this version of deftool reads format {VERSION}"
                 )
             }
         }

@@ -6,8 +6,6 @@
 //! model, detected capabilities, offered tools, arguments and results of tool calls, approvals, reloads, and the
 //! outcome of each request.
 //!
-//! Version 1 contains a single request, and only the times of tool calls. It can still be read.
-//!
 //! | file | |
 //! |---|---|
 //! | `format` | the lines of a recording, and errors |

@@ -25,8 +25,6 @@ pub struct Recording {
 pub struct RecordedRequest {
     /// The inputs of the request from its environment.
     pub session: Session,
-    /// Format version.
-    pub(crate) version: u32,
     /// Each line with its number in the file, from 1.
     pub(crate) lines: Vec<(usize, Line)>,
     /// The log lines of scripts, by the id of their call. They are in none of the other lines, because scripts may log at
@@ -124,7 +122,7 @@ impl Reading<'_> {
         };
         match line {
             Line::Session { version, session } => {
-                if !(1..=VERSION).contains(&version) {
+                if version != VERSION {
                     return Err(RecordingError::Version { path: self.path.to_owned(), found: version });
                 }
                 let is_known = self.by_number.insert(request, self.requests.len()).is_some();
@@ -133,7 +131,6 @@ impl Reading<'_> {
                 }
                 self.requests.push(RecordedRequest {
                     session: *session,
-                    version,
                     lines: Vec::new(),
                     logs: HashMap::new(),
                 });
@@ -175,14 +172,9 @@ impl RecordedRequest {
         })
     }
 
-    /// Whether the recording contains tool results and the outcome. Format 1 does not.
-    pub fn holds_results(&self) -> bool {
-        self.version >= 2
-    }
-
-    /// Whether the recorded request is complete. Returns true for format 1, which does not record the end of a request.
+    /// Whether the recorded request is complete.
     pub fn is_whole(&self) -> bool {
-        !self.holds_results() || self.outcome().is_some()
+        self.outcome().is_some()
     }
 
     /// Returns the number of chat requests, including retries.
@@ -192,8 +184,7 @@ impl RecordedRequest {
 
     /// Returns the number of answered tool calls.
     pub fn tool_calls(&self) -> usize {
-        let is_call = |line: &Line| matches!(line, Line::Tool { .. } | Line::ToolFinished { .. });
-        self.lines.iter().filter(|(_, line)| is_call(line)).count()
+        self.lines.iter().filter(|(_, line)| matches!(line, Line::ToolFinished { .. })).count()
     }
 }
 

@@ -87,7 +87,7 @@ impl Line {
                 }
             }
             Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
-            Self::Data { .. } | Self::Tool { .. } => {}
+            Self::Data { .. } => {}
         }
     }
 }

@@ -43,10 +43,9 @@ impl ReplayCursor {
     /// Returns the next answer.
     pub fn next_answer(&self) -> NextAnswer {
         match self.calls.lock().answers.front() {
-            Some(Answer { id: Some(id), approval, .. }) => {
+            Some(Answer { id, approval, .. }) => {
                 NextAnswer::Of { id: id.clone(), is_approval: approval.is_some() }
             }
-            Some(Answer { id: None, .. }) => NextAnswer::Any,
             None => self.stopped().map_or(NextAnswer::Any, NextAnswer::Stop),
         }
     }
@@ -54,7 +53,7 @@ impl ReplayCursor {
     /// Returns the recorded approval of a call and its delay. A replay does not ask the user.
     pub fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
         let mut calls = self.calls.lock();
-        let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
+        let is_of = |answer: &&Answer| answer.id == id && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
             Some(Answer { at_ms, approval: Some(approval), .. }) => {
                 let (at_ms, approval) = (*at_ms, approval.clone());
@@ -78,11 +77,7 @@ impl ReplayCursor {
         let count = calls.count.entry(call.name.clone()).or_default();
         *count += 1;
         let place = format!("call {count} of {}", call.name);
-        let is_abandoned = match &recorded {
-            Some(recorded) => recorded.finished.is_none(),
-            None => is_stopped && !calls.has_ids && calls.answers.is_empty(),
-        };
-        let has_ids = calls.has_ids;
+        let is_abandoned = recorded.as_ref().is_some_and(|recorded| recorded.finished.is_none());
         calls.open.insert(call.id.clone(), (place.clone(), recorded.clone()));
         drop(calls);
         if is_abandoned && (is_stopped || uses_recorded) {
@@ -92,11 +87,7 @@ impl ReplayCursor {
             return CallPlan::Run;
         }
         let Some(RecordedCall { at_ms, arguments, finished: Some((end_ms, given)), .. }) = recorded else {
-            let message = if has_ids {
-                format!("no result is recorded for {place}")
-            } else {
-                String::from("recordings of format 1 contain no tool results; run the tools instead")
-            };
+            let message = format!("no result is recorded for {place}");
             self.report(&place, String::from("was not recorded"), None);
             return CallPlan::Return(Err(ToolError::new(ToolErrorKind::Internal, message)), None);
         };
@@ -110,7 +101,7 @@ impl ReplayCursor {
 
     /// Handles the approval of a call. Advances the clock to the time of the recorded answer.
     pub fn on_approval(&self, id: &str, name: &str) {
-        let is_of = |answer: &Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
+        let is_of = |answer: &Answer| answer.id == id && answer.approval.is_some();
         let is_recorded = self.calls.lock().answers.iter().any(is_of);
         if !is_recorded {
             let message = String::from("requires an approval now, but none is recorded");
@@ -138,17 +129,14 @@ impl ReplayCursor {
 
     fn take(&self, id: &str, is_approval: bool) {
         let mut calls = self.calls.lock();
-        let is_it = |answer: &Answer| match &answer.id {
-            Some(known) => known == id && answer.approval.is_some() == is_approval,
-            None => !is_approval,
-        };
+        let is_it = |answer: &Answer| answer.id == id && answer.approval.is_some() == is_approval;
         if let Some(index) = calls.answers.iter().position(is_it)
             && let Some(answer) = calls.answers.remove(index)
         {
             self.time.advance_to(answer.at_ms);
         }
         if !is_approval {
-            calls.answers.retain(|answer| answer.id.as_deref() != Some(id));
+            calls.answers.retain(|answer| answer.id != id);
         }
     }
 }

@@ -24,8 +24,6 @@ pub(super) struct State {
     pub(super) open: HashMap<String, (String, Option<RecordedCall>)>,
     /// Number of calls by tool that began in this replay.
     pub(super) count: HashMap<String, usize>,
-    /// Whether the recording contains call ids.
-    pub(super) has_ids: bool,
     /// Calls that were approved in the recording.
     pub(super) approved: HashSet<String>,
 }
@@ -33,8 +31,8 @@ pub(super) struct State {
 /// A recorded answer.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Id of the call; `None` in format 1.
-    pub(super) id: Option<String>,
+    /// Id of the call.
+    pub(super) id: String,
     pub(super) at_ms: u64,
     /// `None`: a tool result.
     pub(super) approval: Option<Approval>,
@@ -56,9 +54,6 @@ impl Calls {
         let mut started: HashMap<String, VecDeque<RecordedCall>> = HashMap::new();
         for (_, line) in &request.lines {
             match line {
-                Line::Tool { finished_ms, .. } => {
-                    answers.push_back(Answer { id: None, at_ms: *finished_ms, approval: None });
-                }
                 Line::ToolStarted { at_ms, id, name, arguments } => {
                     let (id, arguments) = (id.clone(), arguments.clone());
                     let call = RecordedCall { id, at_ms: *at_ms, arguments, finished: None };
@@ -73,11 +68,11 @@ impl Calls {
                         };
                         call.finished = Some((*at_ms, given));
                     }
-                    answers.push_back(Answer { id: Some(id.clone()), at_ms: *at_ms, approval: None });
+                    answers.push_back(Answer { id: id.clone(), at_ms: *at_ms, approval: None });
                 }
                 Line::Approval { at_ms, id, answer, .. } => {
                     let approval = Some(answer.clone());
-                    answers.push_back(Answer { id: Some(id.clone()), at_ms: *at_ms, approval });
+                    answers.push_back(Answer { id: id.clone(), at_ms: *at_ms, approval });
                 }
                 Line::Session { .. }
                 | Line::Request { .. }
@@ -96,7 +91,6 @@ impl Calls {
             started,
             open: HashMap::new(),
             count: HashMap::new(),
-            has_ids: request.holds_results(),
             approved: HashSet::new(),
         }))
     }

@@ -76,16 +76,6 @@ impl Calls {
         }
     }
 
-    /// Adds a call of a recording of format 1, which contains only its times.
-    pub(super) fn unnamed(&mut self, line: usize, started_ms: u64, finished_ms: u64) {
-        let place = Place { at_ms: started_ms, line };
-        let name = self.written.first().map_or_else(String::new, |call| call.name.clone());
-        let open = self.open(place, &format!("line {line}"), &name, None);
-        open.call.started_ms = Some(started_ms);
-        open.call.state = CallState::Ok;
-        open.end_ms = Some(finished_ms);
-    }
-
     /// Ends a turn: returns all its calls and signals, in the order of the reply.
     pub(super) fn end_turn(&mut self) -> Vec<Entry> {
         let mut entries: Vec<(usize, Entry)> = Vec::new();

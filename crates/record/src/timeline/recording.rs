@@ -146,7 +146,6 @@ impl Builder {
                 self.end_reply(None, false);
                 self.fault(if sent { "connection_broken" } else { "connect_failed" }, message);
             }
-            Line::Tool { started_ms, finished_ms } => self.calls.unnamed(line, started_ms, finished_ms),
             Line::ToolStarted { id, name, arguments, .. } => self.calls.started(place, &id, &name, arguments),
             Line::ToolFinished { id, name, result, error, .. } => {
                 self.calls.finished(place, &id, &name, result, error.as_ref());
@@ -253,7 +252,7 @@ impl Builder {
 /// Returns the time of a line, if it has exactly one.
 fn time_of(line: &Line) -> Option<u64> {
     match line {
-        Line::Session { .. } | Line::Tool { .. } => None,
+        Line::Session { .. } => None,
         Line::Stopped(Stopped { at_ms, .. })
         | Line::Request { at_ms, .. }
         | Line::Response { at_ms, .. }

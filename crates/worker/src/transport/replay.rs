@@ -161,7 +161,6 @@ async fn play(
             | Line::Request { .. }
             | Line::Response { .. }
             | Line::NoConnection { .. }
-            | Line::Tool { .. }
             | Line::ToolStarted { .. }
             | Line::ToolFinished { .. }
             | Line::Approval { .. }

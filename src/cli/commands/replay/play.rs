@@ -175,11 +175,6 @@ impl<'o> Replayer<'o> {
         played.requests = requests.len();
         played.exchanges = requests.iter().map(RecordedRequest::exchanges).sum();
         played.tool_calls = requests.iter().map(RecordedRequest::tool_calls).sum();
-        if self.options.replay_tools && !requests.iter().all(RecordedRequest::holds_results) {
-            let message = "the recording has format 1, which contains no tool results; record it again, or omit --replay-tools";
-            played.error = Some(String::from(message));
-            return played;
-        }
         let is_whole = requests.iter().all(RecordedRequest::is_whole);
         let spec = match self.worker_of(requests) {
             Ok(spec) => spec,
