@@ -6,8 +6,8 @@ use deftool_chat::request::Approval;
 use deftool_lang::tool::ToolError;
 use serde_json::Value;
 
-use super::model::{CallEntry, CallState, Entry, EntryKind};
-use super::reply::{Place, WrittenCall};
+use super::model::{CallEntry, CallState, Entry, EntryKind, Place};
+use super::reply::WrittenCall;
 
 /// The calls of one request.
 #[derive(Debug)]
@@ -27,9 +27,8 @@ pub(super) struct Calls {
 struct PlacedCall {
     /// Position in the reply; calls that were written as text are last.
     index: usize,
-    at_ms: u64,
+    place: Place,
     end_ms: Option<u64>,
-    line: usize,
     call: CallEntry,
 }
 
@@ -84,15 +83,14 @@ impl Calls {
                 |signal: &Value| signal.get("tool_name").and_then(Value::as_str) == Some(&written.name);
             match self.signals.iter().position(is_it) {
                 Some(at) => {
-                    let entry = signal_entry(&self.signals.remove(at), Place::of(&written));
+                    let entry = signal_entry(&self.signals.remove(at), written.place);
                     entries.push((written.index, entry));
                 }
                 None => self.open.push(PlacedCall::of(written)),
             }
         }
-        for PlacedCall { index, at_ms, end_ms, line, call } in std::mem::take(&mut self.open) {
-            let kind = EntryKind::Call(Box::new(call));
-            entries.push((index, Entry { at_ms, end_ms, turn: 0, line, kind }));
+        for PlacedCall { index, place, end_ms, call } in std::mem::take(&mut self.open) {
+            entries.push((index, Entry::new(place, end_ms, EntryKind::Call(Box::new(call)))));
         }
         self.by_id.clear();
         entries.sort_by_key(|(index, _)| *index);
@@ -151,23 +149,17 @@ fn push_changes(written: &Value, repaired: &Value, path: &str, lines: &mut Vec<S
     }
 }
 
-impl Place {
-    fn of(written: &WrittenCall) -> Self {
-        Self { at_ms: written.written_ms.0, line: written.line }
-    }
-}
-
 impl PlacedCall {
     fn of(written: WrittenCall) -> Self {
-        let WrittenCall { index, name, arguments, arguments_error, repairs, written_ms, line } = written;
+        let WrittenCall { index, name, arguments, arguments_error, repairs, place, end_ms } = written;
         let call = CallEntry { name, arguments, arguments_error, repairs, ..CallEntry::not_run() };
-        let call = CallEntry { written_ms: Some(written_ms), ..call };
-        Self { index, at_ms: written_ms.0, end_ms: Some(written_ms.1), line, call }
+        let call = CallEntry { written_ms: Some((place.at_ms, end_ms)), ..call };
+        Self { index, place, end_ms: Some(end_ms), call }
     }
 
     fn as_text(place: Place, name: &str) -> Self {
         let call = CallEntry { name: name.to_owned(), as_text: true, ..CallEntry::not_run() };
-        Self { index: usize::MAX, at_ms: place.at_ms, end_ms: None, line: place.line, call }
+        Self { index: usize::MAX, place, end_ms: None, call }
     }
 }
 
@@ -201,5 +193,5 @@ fn signal_entry(signal: &Value, place: Place) -> Entry {
     };
     let end_ms = signal.get("emitted_at_ms").and_then(Value::as_u64);
     let end_ms = end_ms.map(|end| end.max(place.at_ms));
-    Entry { at_ms: place.at_ms, end_ms, turn: 0, line: place.line, kind }
+    Entry::new(place, end_ms, kind)
 }

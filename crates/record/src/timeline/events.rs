@@ -11,8 +11,8 @@ use deftool_process::files::open_regular;
 use serde_json::Value;
 
 use super::model::{
-    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry, number_turns, short_outcome,
+    BudgetLeft, CallEntry, CallState, Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineError,
+    TimelineSource, TurnEntry, number_turns, push_delta, short_outcome,
 };
 use crate::journal::JournaledRequest;
 
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         let Some(request) = requests.last_mut() else {
             return Err(unknown("the first event must be `submitted`"));
         };
-        add(request, &mut places, (index + 1, 0), event);
+        add(request, &mut places, Place { at_ms: 0, line: index + 1 }, event);
     }
     if requests.is_empty() {
         return Err(unknown("no event of `deftool run --json`"));
@@ -75,7 +75,7 @@ impl Timeline {
             for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
                 match entry {
                     JournalEntry::Event(event) => {
-                        add(&mut request, &mut places, (index + 1, at_ms), event);
+                        add(&mut request, &mut places, Place { at_ms, line: index + 1 }, event);
                         request.end_ms = at_ms;
                     }
                     JournalEntry::Log { call_id, log } => {
@@ -102,9 +102,9 @@ struct Places {
     approvals: HashMap<String, usize>,
 }
 
-/// Appends an event, or adds it to the entry that it belongs to. `place`: its line and its time.
-fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), event: Event) {
-    let (line, at_ms) = place;
+/// Appends an event, or adds it to the entry that it belongs to.
+fn add(request: &mut RequestTimeline, places: &mut Places, place: Place, event: Event) {
+    let at_ms = place.at_ms;
     if is_of_reply(&event)
         && let Some(Entry { kind: EntryKind::Turn(turn), end_ms, .. }) =
             places.turn.and_then(|index| request.entries.get_mut(index))
@@ -127,20 +127,8 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), 
             let budget = Some(BudgetLeft { left: budget_left, unit: None });
             EntryKind::Turn(Box::new(TurnEntry { attempt: places.attempt, budget, ..TurnEntry::default() }))
         }
-        Event::Text { text } => {
-            if let Some(Entry { kind: EntryKind::Text(stream), end_ms, .. }) = entries.last_mut() {
-                *end_ms = Some(at_ms);
-                return stream.push(at_ms, &text);
-            }
-            EntryKind::Text(stream_of(at_ms, &text))
-        }
-        Event::Reasoning { text } => {
-            if let Some(Entry { kind: EntryKind::Reasoning(stream), end_ms, .. }) = entries.last_mut() {
-                *end_ms = Some(at_ms);
-                return stream.push(at_ms, &text);
-            }
-            EntryKind::Reasoning(stream_of(at_ms, &text))
-        }
+        Event::Text { text } => return push_delta(entries, EntryKind::Text, &text, place),
+        Event::Reasoning { text } => return push_delta(entries, EntryKind::Reasoning, &text, place),
         Event::ToolCall { id, name, arguments } => {
             places.calls.insert(id.clone(), entries.len());
             let arguments = Arc::unwrap_or_clone(arguments);
@@ -193,18 +181,12 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), 
             EntryKind::Finished
         }
     };
-    request.entries.push(Entry { at_ms, end_ms: None, turn: 0, line, kind });
+    request.entries.push(Entry::new(place, None, kind));
 }
 
 /// Whether the event is a part of a reply.
 fn is_of_reply(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::Reasoning { .. } | Event::ToolCall { .. } | Event::Signal(_))
-}
-
-fn stream_of(at_ms: u64, text: &str) -> Stream {
-    let mut stream = Stream::default();
-    stream.push(at_ms, text);
-    stream
 }
 
 /// Updates the call with this id, and its end.

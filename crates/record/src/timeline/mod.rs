@@ -11,7 +11,7 @@
 //! | `sent` | the body of a chat request, and what is new in it |
 //! | `calls` | the calls of a request, joined with their execution |
 //! | `reply` | the recorded bytes of one reply → its streams and calls |
-//! | `events` | events → a timeline, without times |
+//! | `events` | events, or the entries of a journal → a timeline |
 
 mod calls;
 mod events;

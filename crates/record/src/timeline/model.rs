@@ -2,6 +2,7 @@
 //!
 //! A reader in another language may change large numbers, so JSON values of tools are serialised as JSON text.
 
+use std::mem::discriminant;
 use std::path::PathBuf;
 
 use deftool_chat::Usage;
@@ -209,14 +210,6 @@ pub struct Stream {
     pub deltas: Vec<(u64, usize)>,
 }
 
-impl Stream {
-    /// Appends a delta.
-    pub fn push(&mut self, at_ms: u64, text: &str) {
-        self.text.push_str(text);
-        self.deltas.push((at_ms, text.encode_utf16().count()));
-    }
-}
-
 /// A call of a normal tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallEntry {
@@ -292,6 +285,35 @@ pub enum TimelineError {
     /// The recording is invalid.
     #[error(transparent)]
     Recording(#[from] RecordingError),
+}
+
+/// The time and the line of a record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    pub(super) at_ms: u64,
+    pub(super) line: usize,
+}
+
+impl Entry {
+    /// Creates an entry. [`number_turns`] sets its turn.
+    pub(super) fn new(Place { at_ms, line }: Place, end_ms: Option<u64>, kind: EntryKind) -> Self {
+        Self { at_ms, end_ms, turn: 0, line, kind }
+    }
+}
+
+/// Appends a delta to the last entry, or begins a stream if that entry has a different kind.
+pub(super) fn push_delta(entries: &mut Vec<Entry>, kind: fn(Stream) -> EntryKind, text: &str, place: Place) {
+    let empty = kind(Stream::default());
+    if entries.last().is_none_or(|last| discriminant(&last.kind) != discriminant(&empty)) {
+        entries.push(Entry::new(place, None, empty));
+    }
+    if let Some(Entry { kind: EntryKind::Text(stream) | EntryKind::Reasoning(stream), end_ms, .. }) =
+        entries.last_mut()
+    {
+        stream.text.push_str(text);
+        stream.deltas.push((place.at_ms, text.encode_utf16().count()));
+        *end_ms = Some(place.at_ms);
+    }
 }
 
 fn as_text<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::model::{
-    Entry, EntryKind, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry, number_turns,
-    short_outcome,
+    Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry,
+    number_turns, short_outcome,
 };
-use super::reply::{DecodedReply, Place, ReplyReader};
+use super::reply::{DecodedReply, ReplyReader};
 use super::sent::SentBody;
 use crate::recording::{Line, RecordedRequest, Recording, Stopped};
 
@@ -103,14 +103,13 @@ impl Builder {
             previous: SentBody::default(),
             turn: None,
             reply: None,
-            last: Place { at_ms: 0, line: 0 },
+            last: Place::default(),
             reply_end_ms: 0,
         }
     }
 
     fn push(&mut self, kind: EntryKind, end_ms: Option<u64>) {
-        let Place { at_ms, line } = self.last;
-        self.entries.push(Entry { at_ms, end_ms, turn: 0, line, kind });
+        self.entries.push(Entry::new(self.last, end_ms, kind));
     }
 
     fn fault(&mut self, name: &str, detail: String) {
@@ -153,9 +152,9 @@ impl Builder {
             Line::Approval { id, name, answer, .. } => {
                 self.calls.approval(place, &id, &name, &answer);
                 // The approval was requested when the reply ended.
-                let at_ms = self.reply_end_ms;
+                let asked = Place { at_ms: self.reply_end_ms, line };
                 let kind = EntryKind::Approval { id, name, answer: Some(answer) };
-                self.entries.push(Entry { at_ms, end_ms: Some(place.at_ms), turn: 0, line, kind });
+                self.entries.push(Entry::new(asked, Some(place.at_ms), kind));
             }
             Line::Reloaded { generation, detail, .. } => {
                 self.push(EntryKind::Reloaded { generation, detail }, None);
@@ -191,7 +190,7 @@ impl Builder {
                 _ => None,
             });
             let kind = EntryKind::Retry { attempt, detail: reason.unwrap_or_default() };
-            self.entries.push(Entry { at_ms: before_ms, end_ms: Some(at_ms), turn: 0, line, kind });
+            self.entries.push(Entry::new(Place { at_ms: before_ms, line }, Some(at_ms), kind));
         }
         // A repeated attempt is compared with the previous turn, too.
         if attempt <= 1 {
@@ -209,9 +208,7 @@ impl Builder {
         let reply = reply.unwrap_or_default();
         let DecodedReply { entries, calls, faults, first_ms, finish_reason, usage } = reply;
         turn = TurnEntry { first_ms, finish_reason, usage, ..turn };
-        let (at_ms, end_ms) = (place.at_ms, Some(self.last.at_ms));
-        let kind = EntryKind::Turn(Box::new(turn));
-        self.entries.push(Entry { at_ms, end_ms, turn: 0, line: place.line, kind });
+        self.entries.push(Entry::new(place, Some(self.last.at_ms), EntryKind::Turn(Box::new(turn))));
         self.entries.extend(entries);
         self.calls.begin(calls);
         for (name, detail) in faults.into_iter().filter(|_| reports) {

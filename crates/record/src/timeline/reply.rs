@@ -9,17 +9,10 @@ use deftool_chat::{
 use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
 use serde_json::Value;
 
-use super::model::{Entry, EntryKind, Stream};
+use super::model::{Entry, EntryKind, Place, Stream, push_delta};
 
 /// Maximum size of an error body that is kept for its message, in bytes.
 const MAX_ERROR_BODY: usize = 64 << 10;
-
-/// The time and the line of a record.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) at_ms: u64,
-    pub(super) line: usize,
-}
 
 /// A call as the model wrote it.
 #[derive(Debug)]
@@ -31,10 +24,10 @@ pub(super) struct WrittenCall {
     pub(super) arguments_error: Option<String>,
     /// The repairs of the name and of the text of the arguments.
     pub(super) repairs: Vec<String>,
-    /// When the model began and finished writing the call.
-    pub(super) written_ms: (u64, u64),
-    /// The line where the call begins.
-    pub(super) line: usize,
+    /// Where the call begins.
+    pub(super) place: Place,
+    /// When the model finished writing the call.
+    pub(super) end_ms: u64,
 }
 
 /// A decoded reply.
@@ -61,8 +54,8 @@ pub(super) struct ReplyReader {
     /// The start of the body of an HTTP error.
     error_body: Vec<u8>,
     events: Vec<ChatEvent>,
-    /// Time and line where the call of each index begins.
-    starts: HashMap<usize, (u64, usize)>,
+    /// Where the call of each index begins.
+    starts: HashMap<usize, Place>,
     /// The last time of a call's delta.
     call_end_ms: u64,
     reply: Option<Reply>,
@@ -124,9 +117,9 @@ impl ReplyReader {
         };
         for call in calls {
             let index = call.index;
-            let (start_ms, line) = starts.get(&index).copied().unwrap_or((place.at_ms, place.line));
+            let place = starts.get(&index).copied().unwrap_or(place);
             // The next call begins where this one ends.
-            let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |(next, _)| *next).max(start_ms);
+            let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |next| next.at_ms).max(place.at_ms);
             let (arguments, arguments_error, mut repairs) = match call.arguments {
                 RawArguments::Object { value } => (value.to_value(), None, call.repairs),
                 RawArguments::Malformed { text, error, .. } => match repair_text(&text) {
@@ -142,15 +135,14 @@ impl ReplyReader {
                 }
                 None => call.name,
             };
-            let written_ms = (start_ms, end_ms);
             decoded.calls.push(WrittenCall {
                 index,
                 name,
                 arguments,
                 arguments_error,
                 repairs: repairs.iter().map(ToString::to_string).collect(),
-                written_ms,
-                line,
+                place,
+                end_ms,
             });
         }
         if lost_frames > 0 {
@@ -162,14 +154,14 @@ impl ReplyReader {
     }
 
     fn take_events(&mut self, place: Place) {
-        let Place { at_ms, line } = place;
+        let at_ms = place.at_ms;
         for event in std::mem::take(&mut self.events) {
             match event {
                 ChatEvent::Text { text } => self.push(EntryKind::Text, &text, place),
                 ChatEvent::Reasoning { text } => self.push(EntryKind::Reasoning, &text, place),
                 ChatEvent::ToolCallDelta { index, .. } => {
                     self.decoded.first_ms.get_or_insert(at_ms);
-                    self.starts.entry(index).or_insert((at_ms, line));
+                    self.starts.entry(index).or_insert(place);
                     self.call_end_ms = at_ms;
                 }
                 ChatEvent::Progress { .. } => {}
@@ -185,22 +177,10 @@ impl ReplyReader {
         }
     }
 
-    /// Appends a delta to the last stream, or begins a stream if the last one has a different kind.
+    /// Appends a delta.
     fn push(&mut self, kind: fn(Stream) -> EntryKind, text: &str, place: Place) {
-        let Place { at_ms, line } = place;
-        self.decoded.first_ms.get_or_insert(at_ms);
-        let wanted = kind(Stream::default());
-        if let Some(Entry { kind: last, end_ms, .. }) = self.decoded.entries.last_mut()
-            && std::mem::discriminant(last) == std::mem::discriminant(&wanted)
-            && let EntryKind::Text(stream) | EntryKind::Reasoning(stream) = last
-        {
-            *end_ms = Some(at_ms);
-            return stream.push(at_ms, text);
-        }
-        let mut stream = Stream::default();
-        stream.push(at_ms, text);
-        let entry = Entry { at_ms, end_ms: Some(at_ms), turn: 0, line, kind: kind(stream) };
-        self.decoded.entries.push(entry);
+        self.decoded.first_ms.get_or_insert(place.at_ms);
+        push_delta(&mut self.decoded.entries, kind, text, place);
     }
 }
 
