@@ -27,7 +27,6 @@
 //! | `timeline` | a recording, a journal or events as plain data for `deftool view` |
 //! | `compare` | differences of JSON values |
 //! | [`secrets`] | redaction of the API key and the user's secrets |
-//! | `stored` | what each stored field may decide |
 //! | `trace` | the part of a distributed trace that a request belongs to |
 //!
 //! Nothing here sends requests, waits or runs tools: the worker does.
@@ -37,7 +36,6 @@ mod journal;
 mod recording;
 mod replay;
 pub mod secrets;
-mod stored;
 mod timeline;
 mod trace;
 
@@ -49,7 +47,6 @@ pub use recording::{
 };
 pub use replay::{CallPlan, NextAnswer, RecordedTime, ReplayCursor, ReplayDifference, ReplayOptions};
 pub use secrets::{Mask, Redaction, Redactor, Secrets, holds_redacted, is_secret_name};
-pub use stored::{Authority, STORED_FIELDS, StoredFile};
 pub use timeline::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
     TimelineSource, TurnEntry,

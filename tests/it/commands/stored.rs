@@ -8,16 +8,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use deftool_record::{Authority, STORED_FIELDS, StoredFile};
 use deftool_test_support::server::Server;
 use serde_json::Value;
 
 use crate::support::project::Project;
 
+/// The fields of each file, with their authority.
+const FIELDS: &str = include_str!("stored/fields.txt");
+const AUTHORITIES: [&str; 4] = ["restores", "limits", "needs-trust", "nothing"];
+
 /// The stored types of each file, with their sources.
-const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
+const TYPES: [(&str, &[(&str, &str)]); 3] = [
     (
-        StoredFile::Journal,
+        "journal",
         &[
             ("JournalContext", "src/cli/worker/journal/context.rs"),
             ("Session", "crates/record/src/recording/format.rs"),
@@ -31,7 +34,7 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
         ],
     ),
     (
-        StoredFile::Recording,
+        "recording",
         &[
             ("Session", "crates/record/src/recording/format.rs"),
             ("RequestOptions", "crates/chat/src/request/config.rs"),
@@ -39,7 +42,7 @@ const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
             ("Stopped", "crates/record/src/recording/format.rs"),
         ],
     ),
-    (StoredFile::Session, &[("Line", "src/cli/worker/session/model.rs")]),
+    ("session", &[("Line", "src/cli/worker/session/model.rs")]),
 ];
 
 /// Fields that contain another listed type.
@@ -97,14 +100,19 @@ fn fields(name: &str, source: &str) -> Vec<String> {
     found
 }
 
-fn rows(file: StoredFile) -> &'static [(&'static str, Authority)] {
-    STORED_FIELDS.iter().find(|(listed, _)| *listed == file).unwrap().1
+/// Returns the fields of a file, each with its authority.
+fn rows(file: &str) -> Vec<(&'static str, &'static str)> {
+    let mut sections = FIELDS.split("\n[").filter_map(|section| section.split_once(']'));
+    let (_, section) = sections.find(|(name, _)| *name == file).unwrap();
+    let rows = section.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    rows.map(|row| row.split_once(' ').unwrap()).map(|(field, word)| (field, word.trim())).collect()
 }
 
 #[test]
 fn every_stored_field_is_listed() {
     for (file, types) in TYPES {
         let rows = rows(file);
+        assert!(rows.iter().all(|(_, authority)| AUTHORITIES.contains(authority)), "{file}: {rows:?}");
         let mut used = BTreeSet::new();
         for (name, source) in types {
             for field in fields(name, source) {
@@ -117,11 +125,11 @@ fn every_stored_field_is_listed() {
                     candidates.into_iter().flatten().find(|name| rows.iter().any(|(row, _)| row == name));
                 match row {
                     Some(row) => drop(used.insert(row.to_owned())),
-                    None => assert!(CONTAINERS.contains(&whole.as_str()), "{file:?}: {whole} is not listed"),
+                    None => assert!(CONTAINERS.contains(&whole.as_str()), "{file}: {whole} is not listed"),
                 }
             }
         }
-        if file == StoredFile::Journal {
+        if file == "journal" {
             let columns = [
                 "request.number",
                 "request.id",
@@ -133,14 +141,13 @@ fn every_stored_field_is_listed() {
             used.extend(columns.map(String::from));
         }
         let stale: Vec<_> = rows.iter().filter(|(row, _)| !used.contains(*row)).collect();
-        assert!(stale.is_empty(), "{file:?}: no such field: {stale:?}");
+        assert!(stale.is_empty(), "{file}: no such field: {stale:?}");
     }
 }
 
 /// Returns the rows of a file whose fields may not decide alone.
-fn restricted(file: StoredFile) -> BTreeSet<&'static str> {
-    let rows = rows(file).iter().filter(|(_, authority)| *authority != Authority::Restores);
-    rows.map(|(row, _)| *row).collect()
+fn restricted(file: &str) -> BTreeSet<&'static str> {
+    rows(file).into_iter().filter(|(_, authority)| *authority != "restores").map(|(row, _)| row).collect()
 }
 
 /// A change of stored JSON.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cli::worker::OpenWorker;
 use crate::cli::worker::options::WorkerOptions;
 
-/// The origin of a request. [`STORED_FIELDS`](deftool_record::STORED_FIELDS) lists what each field may decide.
+/// The origin of a request. `tests/it/commands/stored/fields.txt` lists what each field may decide.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::cli) struct JournalContext {
     /// The project's folder; `None`: the worker does not belong to a project.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use deftool_record::StoredFile;
 use deftool_test_support::server::{Answer, Server, call, finish, without_budget};
 use serde_json::{Value, json};
 
@@ -75,7 +74,7 @@ fn a_recording_cannot_decide_what_happens_next() {
     ];
     let changed: BTreeSet<&str> = changes.iter().map(|(row, _)| *row).collect();
     // The URL restores where the replies came from. No request is sent to it.
-    let restricted = restricted(StoredFile::Recording);
+    let restricted = restricted("recording");
     assert_eq!(changed, restricted.into_iter().chain(["Session.url"]).collect());
     let before = fs::read(project.path("r.jsonl")).unwrap();
     for (row, change) in changes {
@@ -126,7 +125,7 @@ fn a_session_cannot_decide_what_happens_next() {
         ("Line.Chat.model", json!("other")),
     ];
     let changed: BTreeSet<&str> = changes.iter().map(|(row, _)| *row).collect();
-    assert_eq!(changed, restricted(StoredFile::Session));
+    assert_eq!(changed, restricted("session"));
     for (row, value) in changes {
         let name = row.rsplit_once('.').unwrap().1;
         let change = |line: &mut Value| {
