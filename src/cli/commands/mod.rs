@@ -35,12 +35,11 @@ mod version;
 mod view;
 mod watch;
 
-use std::fmt::Write;
-
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::outcome::{CliError, Exit};
 use super::terminal::output::Color;
+use super::terminal::width::{fill, help_columns};
 use call::bench;
 use journal::{requests, resume};
 
@@ -175,18 +174,19 @@ commands! {
 pub(super) fn command() -> clap::Command {
     let command = Arguments::command();
     let mut groups = String::new();
+    let columns = help_columns();
+    let line = |name: &str, about: &str| fill(&format!("  {name:<13}"), about, 15, columns);
     for (group, names) in GROUPS {
-        // Writing to a string does not fail.
-        let _ = writeln!(groups, "\n{group}:");
+        groups.extend(["\n", group, ":\n"]);
         for name in *names {
             // A command that this build does not contain is not listed.
             if let Some(about) = command.find_subcommand(name).and_then(clap::Command::get_about) {
-                let _ = writeln!(groups, "  {name:<13}{about}");
+                groups += &line(name, &about.to_string());
             }
         }
     }
     // clap adds this command itself.
-    let _ = writeln!(groups, "  {:<13}Print the help of a command", "help");
+    groups += &line("help", "Print the help of a command");
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{paint, print_json, print_styled};
+use crate::cli::terminal::width::{fill, help_columns};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -81,19 +82,24 @@ fn table(all: &[&Rule]) -> String {
     all.iter().map(line).collect()
 }
 
-/// Returns the explanation as plain text. Examples are indented; text in backticks is unchanged.
+/// Returns the explanation as plain text, with paragraphs filled. Examples are indented; text in backticks is unchanged.
 fn explain(rule: &Rule) -> String {
     let severity = paint(rule.severity.as_str(), color_of(rule.severity));
-    let mut lines = vec![format!("{} {}, {severity}: {}", rule.code, rule.name, rule.summary())];
+    let title = format!("{} {}, {severity}: {}\n", rule.code, rule.name, rule.summary());
+    let mut lines: Vec<String> = Vec::new();
     let explanation = rule.explanation();
     let mut in_example = false;
     let mut last_kind = "";
     for line in explanation.lines().skip(1) {
         let info: Vec<&str> = line.strip_prefix("```").unwrap_or("").split_whitespace().collect();
         match info.as_slice() {
-            _ if !line.starts_with("```") => {
-                lines.push(if in_example { format!("    {line}") } else { line.to_owned() });
-            }
+            _ if in_example && !line.starts_with("```") => lines.push(format!("    {line}")),
+            _ if !line.starts_with("```") => match lines.last_mut() {
+                Some(paragraph) if !paragraph.is_empty() && !line.is_empty() => {
+                    paragraph.extend([" ", line]);
+                }
+                Some(_) | None => lines.push(line.to_owned()),
+            },
             [.., kind] => {
                 in_example = true;
                 let title = if *kind == "fails" { "This is wrong" } else { "This is right" };
@@ -109,7 +115,12 @@ fn explain(rule: &Rule) -> String {
             [] => in_example = false,
         }
     }
-    lines.join("\n").trim_end().to_owned() + "\n"
+    let columns = help_columns();
+    let is_example = |line: &String| line.starts_with("    ");
+    let text = lines
+        .iter()
+        .map(|line| if is_example(line) { format!("{line}\n") } else { fill("", line, 0, columns) });
+    (title + &text.collect::<String>()).trim_end().to_owned() + "\n"
 }
 
 fn color_of(severity: Severity) -> anstyle::AnsiColor {

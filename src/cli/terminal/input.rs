@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::width;
+
 /// Maximum length of a line in bytes.
 const MAX_LINE: usize = 1 << 16;
-
-/// Number of columns if the width is unknown.
-const COLUMNS: usize = 80;
 
 pub(in crate::cli) struct Terminal {
     input: Arc<File>,
@@ -49,16 +48,9 @@ impl Terminal {
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
-    #[cfg(unix)]
+    #[allow(clippy::unused_self)] // stderr is this terminal
     pub(in crate::cli) fn columns(&self) -> usize {
-        let size = rustix::termios::tcgetwinsize(&self.input).ok();
-        size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
-    }
-
-    #[cfg(not(unix))]
-    #[allow(clippy::unused_self)]
-    pub(in crate::cli) fn columns(&self) -> usize {
-        COLUMNS
+        width::columns(&std::io::stderr())
     }
 
     /// Discards input that was typed before the prompt.

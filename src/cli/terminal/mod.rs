@@ -6,3 +6,4 @@ pub(in crate::cli) mod interrupt;
 pub(in crate::cli) mod output;
 pub(in crate::cli) mod spinner;
 pub(in crate::cli) mod stdin;
+pub(in crate::cli) mod width;

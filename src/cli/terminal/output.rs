@@ -15,7 +15,7 @@ use deftool_lang::diagnostic::{Diagnostic, Summary, render};
 use deftool_lang::text::{Sources, count, is_readable};
 use serde::Serialize;
 
-use super::spinner;
+use super::{spinner, width};
 
 pub(in crate::cli) use deftool_lang::text::readable as clean;
 
@@ -262,20 +262,26 @@ pub(in crate::cli) fn paint(text: &str, color: anstyle::AnsiColor) -> String {
 
 /// Writes findings in the human format to stdout.
 pub(in crate::cli) fn print_findings(findings: &[Diagnostic], sources: &Sources) {
-    let mut out = anstream::stdout().lock();
-    store_error(write_findings(&mut out, findings, sources));
+    let columns = width::columns(&std::io::stdout());
+    store_error(write_findings(&mut anstream::stdout().lock(), findings, sources, columns));
 }
 
 /// Writes findings in the human format to stderr.
 pub(in crate::cli) fn eprint_findings(findings: &[Diagnostic], sources: &Sources) {
     begin_line();
-    let mut err = anstream::stderr().lock();
-    let _ = write_findings(&mut err, findings, sources);
+    let columns = width::columns(&std::io::stderr());
+    let _ = write_findings(&mut anstream::stderr().lock(), findings, sources, columns);
 }
 
-fn write_findings(out: &mut impl Write, findings: &[Diagnostic], sources: &Sources) -> std::io::Result<()> {
+fn write_findings(
+    out: &mut impl Write,
+    findings: &[Diagnostic],
+    sources: &Sources,
+    columns: usize,
+) -> std::io::Result<()> {
     for finding in findings.iter().take(MAX_FINDINGS) {
-        writeln!(out, "{}\n", escape_ci_commands(&render::render_human(finding, sources, true)))?;
+        let text = render::render_human(finding, sources, columns, true);
+        writeln!(out, "{}\n", escape_ci_commands(&text))?;
     }
     if let Some(more) = describe_omitted(findings.len()) {
         writeln!(out, "{more}")?;

@@ -133,3 +133,37 @@ fn reports_contain_no_control_characters() {
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn findings_and_help_fit_into_the_terminal() {
+    use crate::support::terminal::{Piped, Terminal};
+
+    let (long, wide) = ("word ".repeat(40), "日本語".repeat(40));
+    let project = Project::empty();
+    project.write(
+        "specs/a.eld",
+        format!("(deftool :name \"a\" :description \"{long}\" :args ((:name \"x\" :type strng :description \"{wide}\")))\n"),
+    );
+    // The terminal has 100 columns.
+    for (arguments, location) in
+        [(&["check"][..], Some("strng")), (&["--help"], None), (&["rule", "DT136"], None)]
+    {
+        let ended = Terminal::start(&project, arguments, Piped::Nothing).end();
+        let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
+        let lines = ended.stderr.lines().filter(|line| location.is_none() || line.contains("| "));
+        for line in lines.clone() {
+            assert!(width(line) <= 100, "{line}\n{ended:?}");
+        }
+        if let Some(location) = location {
+            assert!(
+                lines
+                    .clone()
+                    .any(|line| line.contains("| ...") && line.contains(location) && line.ends_with("..."))
+            );
+        }
+        // The width of a file is that of no terminal.
+        let piped = project.run(arguments).stdout;
+        assert!(piped.lines().any(|line| width(line) > 100) == location.is_some(), "{piped}");
+    }
+}

@@ -119,7 +119,7 @@ fn process(text: &str, kind: FileKind, render: bool, of_spec: bool) {
             assert!(text.get(span.range()).is_some(), "{}: {span:?} in {text:?}", finding.message);
         }
         if render {
-            assert!(!render_human(finding, &sources, false).is_empty());
+            assert!(!render_human(finding, &sources, 140, false).is_empty());
             assert!(!render_concise(finding, &sources).contains('\n'), "{}", finding.message);
         }
     }

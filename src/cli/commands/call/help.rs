@@ -11,6 +11,7 @@ use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::permissions::describe_permissions;
 use crate::cli::terminal::output::{clean, eprint_failure, print_lines};
+use crate::cli::terminal::width::{fill, help_columns};
 
 /// Returns the help of a subcommand, with styles.
 pub(in crate::cli) fn of_command(name: &str) -> String {
@@ -48,7 +49,8 @@ fn describe(tool: &Tool, at: &str) -> String {
     }
     let width = tool.arguments.iter().map(|argument| argument.name.value.len()).max().unwrap_or(0);
     for argument in &tool.arguments {
-        let _ = writeln!(text, "  {:width$}  {}", argument.name.value, describe_argument(argument));
+        let start = format!("  {:width$}  ", argument.name.value);
+        text += &fill(&start, &describe_argument(argument), width + 4, help_columns());
     }
     let permissions = describe_permissions(&tool.permissions);
     if !permissions.is_empty() {

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use unicode_width::UnicodeWidthChar;
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Fix, Severity};
 use crate::text::{Location, SourceFile, Sources, Span, is_readable, one_line, readable};
 
 /// Locations farther apart than this, in bytes, are shown separately. Longer spans are truncated.
@@ -18,18 +19,31 @@ const MAX_WINDOW: usize = 16 * 1024;
 /// Maximum context on a line before and after its locations, in bytes.
 const MAX_CONTEXT: usize = 500;
 
-/// Locations farther apart than this, in columns, are shown separately, and longer spans are truncated, because the
-/// renderer does not shorten a line between two locations.
-const MAX_COLUMNS: usize = 100;
+/// Columns beside the locations of a line: the line number, and `...` with some context at both ends. Locations that do
+/// not fit between them are shown separately, and longer spans are truncated, because the renderer does not shorten a
+/// line between two locations.
+const MARGIN: usize = 24;
 
-/// Maximum line length of a fix, in characters. Longer lines are truncated around the change.
-const MAX_PATCH: usize = 160;
+/// Minimum and maximum number of columns of a span. The marks below a longer one would say nothing more.
+const MIN_SPAN: usize = 16;
+const MAX_SPAN: usize = 100;
 
-/// Context on a truncated line before and after the change, in bytes.
-const PATCH_CONTEXT: usize = 60;
+/// Columns beside the lines of a fix: the line number, the sign, and `...` at both ends.
+const PATCH_MARGIN: usize = 14;
 
-/// Renders one finding as several lines, without a final line break. `styled` adds terminal colours.
-pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> String {
+/// Minimum context on a truncated line before and after a fix, in bytes.
+const MIN_PATCH_CONTEXT: usize = 10;
+
+/// Fixes of lines with more columns are not shown.
+const MAX_PATCH: usize = 280;
+
+/// Maximum length of a text whose columns are counted, in bytes. It is far wider than a terminal.
+const MAX_COUNTED: usize = 4096;
+
+/// Renders one finding as several lines, without a final line break. Source lines with more than `columns` columns are
+/// truncated around the locations. `styled` adds terminal colours.
+pub fn render_human(finding: &Diagnostic, sources: &Sources, columns: usize, styled: bool) -> String {
+    let room = columns.saturating_sub(MARGIN).clamp(MIN_SPAN, MAX_SPAN);
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -42,8 +56,8 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     let mut groups = Vec::new();
     let mut corrections = Vec::new();
     if let Some(file) = sources.get(finding.primary.source) {
-        let (near, far) = split_labels(finding, file);
-        let shown = shown_part(file, finding.primary.span);
+        let (near, far) = split_labels(finding, file, room);
+        let shown = shown_part(file, finding.primary.span, room);
         let spans: Vec<Span> = [finding.primary.span]
             .into_iter()
             .chain(near.iter().map(|(location, _)| location.span))
@@ -58,7 +72,7 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
             .path(one_line(file.name.clone()))
             .annotation(primary);
         for (location, message) in near {
-            let shown = shown_part(file, location.span);
+            let shown = shown_part(file, location.span, room);
             snippet = snippet
                 .annotation(AnnotationKind::Context.span(window.range(shown)).label(readable(message)));
         }
@@ -67,7 +81,7 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         for (location, message) in far {
             if let Some(file) = sources.get(location.source) {
                 let window = Window::around(file, &[location.span], MAX_CONTEXT);
-                let shown = window.range(shown_part(file, location.span));
+                let shown = window.range(shown_part(file, location.span, room));
                 corrections.extend(window.correction(file, location.span));
                 group = group.element(
                     Snippet::source(window.text)
@@ -83,23 +97,22 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     }
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
-        let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
         // A fix that is too large is not shown, because a part of it would look like a different fix. The fix can still
         // be applied.
         let mut shown = Group::with_title(Level::HELP.secondary_title(readable(&fix.title)));
-        if let Some(window) = Window::of_patch(file, &spans) {
-            let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
-            let mut snippet =
-                Snippet::source(window.text).line_start(window.line).path(one_line(file.name.clone()));
-            for (edit, range) in fix.edits.iter().zip(ranges) {
-                snippet = snippet.patch(Patch::new(range, edit.replacement.as_str()));
+        if let Some(window) = Window::of_patch(file, fix, columns.saturating_sub(PATCH_MARGIN)) {
+            let mut snippet = Snippet::source(window.text.clone())
+                .line_start(window.line)
+                .path(one_line(file.name.clone()));
+            for edit in &fix.edits {
+                snippet = snippet.patch(Patch::new(window.range(edit.span), edit.replacement.as_str()));
             }
             shown = shown.element(snippet);
         }
         groups.push(shown);
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    without_hidden(correct(renderer.render(&groups), &corrections))
+    without_hidden(correct(renderer.term_width(columns).render(&groups), &corrections))
 }
 
 /// Replaces hidden characters from the source that the renderer does not handle. An escape would be longer, so that the
@@ -112,29 +125,62 @@ fn without_hidden(text: String) -> String {
 
 type Labels<'d> = Vec<(Location, &'d str)>;
 
-/// Splits the labels into those shown in the window of the primary location and the others.
-fn split_labels<'d>(finding: &'d Diagnostic, file: &SourceFile) -> (Labels<'d>, Labels<'d>) {
+/// Splits the labels into those shown in the window of the primary location and the others. All locations in the window
+/// fit between the same `room` columns.
+fn split_labels<'d>(finding: &'d Diagnostic, file: &SourceFile, room: usize) -> (Labels<'d>, Labels<'d>) {
     let primary = finding.primary;
-    let column = |at: u32| file.line_column(at).column;
+    let mut shown = vec![shown_part(file, primary.span, room)];
     finding.labels.iter().map(|label| (label.location, label.message.as_str())).partition(|(location, _)| {
         let start = location.span.start.min(primary.span.start);
         let end = location.span.end.max(primary.span.start);
-        location.source == primary.source
-            && ((end - start) as usize) < MAX_WINDOW / 2
-            && column(location.span.start).abs_diff(column(primary.span.start)) <= MAX_COLUMNS
+        if location.source != primary.source || (end - start) as usize >= MAX_WINDOW / 2 {
+            return false;
+        }
+        let part = shown_part(file, location.span, room);
+        let fits = |one: Span, other: Span| distance(file, one.start, other.end) <= room;
+        let is_near = shown.iter().all(|other| fits(part, *other) && fits(*other, part));
+        shown.extend(is_near.then_some(part));
+        is_near
     })
 }
 
-/// Truncates a span that is too wide.
-fn shown_part(file: &SourceFile, span: Span) -> Span {
-    let column = |at: u32| file.line_column(at).column;
-    if column(span.start).abs_diff(column(span.end)) <= MAX_COLUMNS {
+/// Truncates a span that is wider than `room` columns.
+fn shown_part(file: &SourceFile, span: Span, room: usize) -> Span {
+    if distance(file, span.start, span.end) <= room {
         return span;
     }
     let tail = file.text.get(span.range()).unwrap_or("");
     let line = tail.lines().next().unwrap_or("");
-    let length = line.char_indices().nth(MAX_COLUMNS).map_or(line.len(), |(at, _)| at);
+    let mut columns = 0;
+    let is_outside = |(_, character): &(usize, char)| {
+        columns += char_columns(*character);
+        columns > room
+    };
+    let length = line.char_indices().find(is_outside).map_or(line.len(), |(at, _)| at);
     Span::new(span.start as usize, span.start as usize + length.max(1))
+}
+
+/// Returns the number of columns between two locations, which may be on different lines.
+fn distance(file: &SourceFile, one: u32, other: u32) -> usize {
+    let between = |start: usize, end: u32| {
+        let text = file.text.get(start..end as usize).unwrap_or("");
+        if text.len() > MAX_COUNTED { text.len() } else { text_columns(text) }
+    };
+    let (first, last) = (one.min(other), one.max(other));
+    let line = file.line_start(last);
+    if line <= first as usize {
+        return between(first as usize, last);
+    }
+    between(file.line_start(first), first).abs_diff(between(line, last))
+}
+
+/// Returns the number of columns of a text on a terminal: wide characters have two, tabs are shown as four spaces.
+fn text_columns(text: &str) -> usize {
+    text.chars().map(char_columns).sum()
+}
+
+fn char_columns(character: char) -> usize {
+    if character == '\t' { 4 } else { character.width().unwrap_or(1) }
 }
 
 /// A location that the renderer prints with its column in the window instead of the column in the file.
@@ -207,16 +253,20 @@ impl<'f> Window<'f> {
         Self { text, line, source, start, is_cut, mark: 0 }
     }
 
-    /// Creates a window around a fix, with long lines truncated. Returns `None` if the fix is too large to show.
-    fn of_patch(file: &'f SourceFile, spans: &[Span]) -> Option<Self> {
+    /// Creates a window around a fix, with lines of more than `room` columns truncated. Returns `None` if the fix is too
+    /// large to show.
+    fn of_patch(file: &'f SourceFile, fix: &Fix, room: usize) -> Option<Self> {
+        let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
         let is_wide =
-            |window: &Self, limit: usize| window.text.lines().any(|line| line.chars().nth(limit).is_some());
-        let mut window = Self::around(file, spans, MAX_CONTEXT);
-        if is_wide(&window, MAX_PATCH) {
-            window = Self::around(file, spans, PATCH_CONTEXT).marked(file);
+            |window: &Self, limit: usize| window.text.lines().any(|line| text_columns(line) > limit);
+        let mut window = Self::around(file, &spans, MAX_CONTEXT);
+        if is_wide(&window, room) {
+            let changed = Self::around(file, &spans, 0).source.len();
+            let inserted: usize = fix.edits.iter().map(|edit| edit.replacement.len()).sum();
+            let context = room.saturating_sub(changed + inserted) / 2;
+            window = Self::around(file, &spans, context.max(MIN_PATCH_CONTEXT)).marked(file);
         }
-        (spans.iter().all(|span| window.contains(*span)) && !is_wide(&window, MAX_PATCH + 2 * PATCH_CONTEXT))
-            .then_some(window)
+        (spans.iter().all(|span| window.contains(*span)) && !is_wide(&window, MAX_PATCH)).then_some(window)
     }
 
     /// Adds `...` where a line is truncated.
@@ -277,6 +327,10 @@ mod tests {
     use crate::syntax::rules;
 
     fn rendered(text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
+        rendered_in(140, text, primary, label)
+    }
+
+    fn rendered_in(columns: usize, text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", text));
         let at = |range: Range<usize>| Location { source, span: Span::new(range.start, range.end) };
@@ -286,8 +340,8 @@ mod tests {
                 .labels
                 .push(crate::diagnostic::Label { location: at(label), message: String::from("there") });
         }
-        let styled = render_human(&finding, &sources, true);
-        let plain = render_human(&finding, &sources, false);
+        let styled = render_human(&finding, &sources, columns, true);
+        let plain = render_human(&finding, &sources, columns, false);
         for place in plain.lines().filter_map(|line| line.split_once("--> ")) {
             assert!(styled.contains(place.1), "{styled}");
         }
@@ -309,9 +363,9 @@ mod tests {
             is_safe: true,
         });
         let is_harmful = |c: char| !is_readable(c);
-        let plain = render_human(&finding, &sources, false);
+        let plain = render_human(&finding, &sources, 140, false);
         assert!(!plain.contains(is_harmful), "{plain:?}");
-        let styled = render_human(&finding, &sources, true);
+        let styled = render_human(&finding, &sources, 140, true);
         assert!(!styled.contains("\u{1b}[2J"), "{styled:?}");
     }
 
@@ -339,7 +393,51 @@ mod tests {
     }
 
     fn widest(text: &str) -> usize {
-        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+        text.lines().map(text_columns).max().unwrap_or(0)
+    }
+
+    /// Lines with a span in `«»`.
+    fn lines() -> [String; 7] {
+        let long = |before: &str, span: &str, after: &str| {
+            format!("{}«{span}»{}", before.repeat(100), after.repeat(100))
+        };
+        [
+            long("", "(one)", ""),
+            long("", "(one)", " (two)"),
+            long("(two) ", "(one)", ""),
+            long("(two) ", "(one)", " (two)"),
+            long("naïve ", "(é)", " naïve"),
+            long("日本語", "東京", "日本語"),
+            long("日 \t", "😀 東", " x\t"),
+        ]
+    }
+
+    #[test]
+    fn source_lines_fit_into_the_terminal_with_their_locations() {
+        for (columns, marked) in
+            [20, 40, 79, 80, 140, 500].iter().flat_map(|columns| lines().map(|line| (*columns, line)))
+        {
+            let (start, end) = (marked.find('«').unwrap(), marked.find('»').unwrap() - '«'.len_utf8());
+            let text = marked.replace(['«', '»'], "");
+            let shown = rendered_in(columns, &text, start..end, None);
+            let (source, marks) = shown.split_once("1 | ").unwrap().1.split_once('\n').unwrap();
+            let marks = marks.lines().next().unwrap().split_once("| ").unwrap().1;
+            assert!(text_columns(source) + 4 <= columns.max(MARGIN + MIN_SPAN), "{columns}: {shown}");
+            let mut column = 0;
+            let before = |character: &char| {
+                column += char_columns(*character);
+                column <= marks.find('^').unwrap()
+            };
+            let located: String = source.chars().skip_while(before).collect();
+            assert!(located.starts_with(&text[start..end]), "{columns}: {shown}");
+            assert_eq!(marks.matches('^').count(), text_columns(&text[start..end]), "{columns}: {shown}");
+            let ends = [source.starts_with("..."), source.ends_with("...")];
+            if text_columns(&text) + 4 <= columns {
+                assert_eq!(ends, [false; 2], "{columns}: {shown}");
+            } else {
+                assert!(ends.contains(&true), "{columns}: {shown}");
+            }
+        }
     }
 
     #[test]
@@ -349,14 +447,14 @@ mod tests {
         let shown = rendered(&text, two..two + 5, Some(0..5));
         assert!(shown.contains(&format!("--> a.eld:1:{}\n", two + 1)), "{shown}");
         assert!(shown.contains("::: a.eld:1:1\n"), "{shown}");
-        assert!(widest(&shown) < 170, "{shown}");
+        assert!(widest(&shown) <= 140, "{shown}");
         let shown = rendered(&text, 0..text.len(), None);
-        assert!(shown.contains("--> a.eld:1:1\n") && widest(&shown) < 170, "{shown}");
+        assert!(shown.contains("--> a.eld:1:1\n") && widest(&shown) <= 140, "{shown}");
         let shown = rendered(&text, 0..5, Some(6..11));
         assert!(!shown.contains(":::"), "{shown}");
     }
 
-    fn rendered_fix(text: &str, edits: &[(usize, usize)]) -> String {
+    fn rendered_fix(columns: usize, text: &str, edits: &[(usize, usize)]) -> String {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", text));
         let primary = Location { source, span: Span::new(edits[0].0, edits[0].1) };
@@ -366,22 +464,22 @@ mod tests {
         };
         let finding = Diagnostic::new(&rules::UNCLOSED, primary, "wrong")
             .fixed_by_edits("write new", edits.iter().map(edit).collect());
-        render_human(&finding, &sources, false)
+        render_human(&finding, &sources, columns, false)
     }
 
     #[test]
     fn truncates_a_long_line_around_a_fix() {
         let text = format!("{}old{}\n", "é ".repeat(300), " z".repeat(300));
         let at = text.find("old").unwrap();
-        let shown = rendered_fix(&text, &[(at, at + 3)]);
-        assert!(shown.contains(" é new z ") && shown.contains(" z..."), "{shown}");
-        assert!(widest(&shown) < 200, "{shown}");
-        // A part of a fix would look like a different fix.
-        let shown = rendered_fix(&text, &[(0, 2), (at, at + 3)]);
-        assert!(
-            shown.contains("help: write new") && !shown.contains("newé") && widest(&shown) < 200,
-            "{shown}"
-        );
+        for columns in [60, 80, 140, 200] {
+            let shown = rendered_fix(columns, &text, &[(at, at + 3)]);
+            assert!(shown.contains(" é new z ") && shown.contains(" z..."), "{shown}");
+            assert!(widest(&shown) <= columns, "{columns}: {shown}");
+            // A part of a fix would look like a different fix.
+            let shown = rendered_fix(columns, &text, &[(0, 2), (at, at + 3)]);
+            assert!(shown.contains("help: write new") && !shown.contains("newé"), "{shown}");
+            assert!(widest(&shown) <= columns, "{columns}: {shown}");
+        }
     }
 
     #[test]
@@ -397,7 +495,11 @@ mod tests {
                 assert_eq!(shown, same);
             }
         }
-        assert!(rendered_fix(text, &[(7, 10)]).contains("2 +  new\n"), "{}", rendered_fix(text, &[(7, 10)]));
+        assert!(
+            rendered_fix(140, text, &[(7, 10)]).contains("2 +  new\n"),
+            "{}",
+            rendered_fix(140, text, &[(7, 10)])
+        );
     }
 
     #[test]
@@ -424,7 +526,7 @@ mod tests {
             let mut finding = Diagnostic::new(&rules::UNCLOSED, primary, String::from("wrong"));
             let location = Location { source, span: Span::new(0, 17) };
             finding.labels.push(crate::diagnostic::Label { location, message: String::from("there") });
-            assert!(!render_human(&finding, &sources, false).is_empty());
+            assert!(!render_human(&finding, &sources, 140, false).is_empty());
         }
         started.elapsed()
     }
