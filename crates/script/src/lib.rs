@@ -82,8 +82,8 @@ pub use script::{
     find_requires, is_same_code, is_variable_name, module_path, test_uses, words,
 };
 pub use testing::{
-    TestFailure, TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools, list_tests,
-    remove_test_folders, run_test,
+    TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools, list_tests, remove_test_folders,
+    run_test,
 };
 pub use types::{TYPE_LIMIT, tool_types};
 pub use types::{TypeCheck, TypeJob, TypeProblem, check_types, definitions, serve_type_checks};

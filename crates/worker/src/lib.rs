@@ -45,10 +45,7 @@ pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
     server_permission_request, server_permission_requests,
 };
-pub use server::{
-    NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus, is_port_free,
-    port_holder,
-};
+pub use server::{NotReady, ServerOptions, WorkerState, WorkerStatus, is_port_free, port_holder};
 pub use tools::{ProjectTools, TrustSource};
 pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, ReplayTransport,

@@ -91,8 +91,8 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
     options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(500);
     options.limits.grace = Duration::from_millis(300);
-    options.limits.restarts.max_restarts = usize::MAX;
-    options.limits.restarts.max_delay = Duration::from_millis(40);
+    options.limits.max_restarts = usize::MAX;
+    options.limits.max_restart_delay = Duration::from_millis(40);
     let worker = Worker::start_managed(config(), tools, options);
     let mut ends = Vec::new();
     for fault in FAULTS.into_iter().step_by(step(2)) {

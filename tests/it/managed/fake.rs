@@ -35,7 +35,7 @@ pub(super) fn options(behaviour: &str) -> ServerOptions {
     crate::support::process::set_guard();
     let mut options = ServerOptions::of_spec(&spec, Path::new("/"));
     options.limits.start = Duration::from_secs(60);
-    options.limits.restarts.first_delay = Duration::from_millis(20);
+    options.limits.first_restart_delay = Duration::from_millis(20);
     options
 }
 

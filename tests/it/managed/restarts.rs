@@ -74,7 +74,7 @@ async fn an_answer_of_an_older_process_at_the_port_is_ignored() {
 #[tokio::test]
 async fn a_manual_restart_resets_the_restart_limit() {
     let mut options = options("");
-    options.limits.restarts.max_restarts = 1;
+    options.limits.max_restarts = 1;
     let worker = ready(options).await;
     assert_eq!(say(&worker, "die").await.failed().0, FailReason::ServerDied);
     worker.ready().await.unwrap();

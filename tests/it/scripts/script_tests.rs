@@ -6,13 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use deftool_lang::schema::{Arguments, ToolEntry, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::{
-    Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, known_globals,
-    known_test_globals, list_tests, run_test,
+    Module, Parameter, Script, TestFile, TestOutcome, TestSubject, known_globals, known_test_globals,
+    list_tests, run_test,
 };
 use serde_json::{Value, json};
 
@@ -269,7 +269,7 @@ fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> Test
     let script = Arc::new(Script::new("probe_test", "scripts/probe_test.lua", test));
     let file = TestFile { script, tools: Arc::new(find) };
     assert_eq!(list_tests(&file).unwrap().len(), 1);
-    run_test(&file, 0, &TestLimits::default())
+    run_test(&file, 0, Duration::from_secs(10))
 }
 
 /// A name that does not exist would hide mistakes.

@@ -22,7 +22,7 @@ mod temp;
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
@@ -30,34 +30,39 @@ use deftool_process::lock;
 
 use super::control::Control;
 use super::events::{ScriptEvent, ScriptSink};
+use super::limits::DEFAULT_MEMORY;
 use super::vm::Vm;
 use fakes::split_location;
-pub use model::{TestFailure, TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools};
+pub use model::{TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools};
 use state::TestState;
 pub use temp::remove_test_folders;
 
 /// Maximum number of log lines to keep per test.
 const MAX_LOG: usize = 1_000;
 
+/// Time limit for the top level of a file of tests.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Returns the tests of `file`, in order. Runs its top level.
 ///
 /// # Errors
 /// When it does not compile, or its top level fails.
 pub fn list_tests(file: &TestFile) -> Result<Vec<TestName>, TestFailure> {
-    let (answer, state, _) = run_file(file, None, &TestLimits::default());
+    let (answer, state, _) = run_file(file, None, LIST_TIMEOUT);
     match answer {
         Ok(()) => Ok(state.names.take()),
-        Err(error) => Err(failure(file, error, &TestLimits::default())),
+        Err(error) => Err(failure(file, error, LIST_TIMEOUT)),
     }
 }
 
-/// Runs the test at `index` in the list that [`list_tests`] returns.
-pub fn run_test(file: &TestFile, index: usize, limits: &TestLimits) -> TestOutcome {
+/// Runs the test at `index` in the list that [`list_tests`] returns. `timeout` includes waiting; the tools that the test
+/// calls have their own memory limits.
+pub fn run_test(file: &TestFile, index: usize, timeout: Duration) -> TestOutcome {
     let started = Instant::now();
-    let (answer, state, log) = run_file(file, Some(index), limits);
+    let (answer, state, log) = run_file(file, Some(index), timeout);
     let failure = match (state.failure.take(), answer) {
         (Some(failure), _) => Some(failure),
-        (None, Err(error)) => Some(failure(file, error, limits)),
+        (None, Err(error)) => Some(failure(file, error, timeout)),
         (None, Ok(())) => state.unused_expectation(),
     };
     TestOutcome { failure, log, tools: state.called.take(), elapsed: started.elapsed() }
@@ -67,7 +72,7 @@ pub fn run_test(file: &TestFile, index: usize, limits: &TestLimits) -> TestOutco
 fn run_file(
     file: &TestFile,
     selected: Option<usize>,
-    limits: &TestLimits,
+    timeout: Duration,
 ) -> (Result<(), ToolError>, Rc<TestState>, Vec<ScriptEvent>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let shared_log = Arc::clone(&log);
@@ -78,7 +83,7 @@ fn run_file(
         }
     });
     let state = Rc::new(TestState::new(file, selected, sink.clone()));
-    let answer = run_in_state(file, &state, sink, limits);
+    let answer = run_in_state(file, &state, sink, timeout);
     let log = std::mem::take(&mut *lock(&log));
     (answer, state, log)
 }
@@ -87,15 +92,15 @@ fn run_in_state(
     file: &TestFile,
     state: &Rc<TestState>,
     sink: ScriptSink,
-    limits: &TestLimits,
+    timeout: Duration,
 ) -> Result<(), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
         ToolError::new(ToolErrorKind::Internal, format!("cannot start the async runtime: {error}"))
     })?;
-    let mut vm = Vm::with_globals(&file.script, sink, limits.memory, &|lua, host, marks| {
+    let mut vm = Vm::with_globals(&file.script, sink, DEFAULT_MEMORY, &|lua, host, marks| {
         state::install(state, lua, host, marks)
     })?;
-    let control = Control::new(limits.timeout, None);
+    let control = Control::new(timeout, None);
     let (answer, _) = runtime.block_on(vm.call(&Arguments::default(), CallContext::default(), &control));
     drop(vm);
     // Does not wait for file operations of stopped tools.
@@ -104,7 +109,7 @@ fn run_in_state(
 }
 
 /// Converts an error that ended a test, or the file's top level.
-fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailure {
+fn failure(file: &TestFile, error: ToolError, timeout: Duration) -> TestFailure {
     let name = file.script.file.as_str();
     let details: Vec<String> =
         error.details.iter().flat_map(|details| details.lines()).map(str::to_owned).collect();
@@ -114,11 +119,11 @@ fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailur
     };
     let (line, message) = match (split_location(&error.message, name), error.kind) {
         (_, ToolErrorKind::Timeout) => {
-            let seconds = limits.timeout.as_secs_f64();
+            let seconds = timeout.as_secs_f64();
             (in_details(), format!("the test was stopped at its time limit of {seconds} s"))
         }
         (_, ToolErrorKind::Memory) => {
-            let mib = limits.memory >> 20;
+            let mib = DEFAULT_MEMORY >> 20;
             (in_details(), format!("the test was stopped at its memory limit of {mib} MiB"))
         }
         (Some((line, message)), _) => (Some(line), message.to_owned()),

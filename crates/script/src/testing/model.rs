@@ -10,7 +10,6 @@ use deftool_lang::tool::ToolError;
 use serde_json::Value;
 
 use crate::events::ScriptEvent;
-use crate::limits::DEFAULT_MEMORY;
 use crate::script::Script;
 
 /// A file of tests.
@@ -54,21 +53,6 @@ pub struct TestSubject {
 impl fmt::Debug for TestSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TestSubject").field("script", &self.script).finish_non_exhaustive()
-    }
-}
-
-/// The limits of one test.
-#[derive(Debug, Clone, Copy)]
-pub struct TestLimits {
-    /// The time limit, which includes waiting.
-    pub timeout: Duration,
-    /// The memory limit of the test's state, in bytes. The tools that it calls have their own limits.
-    pub memory: u64,
-}
-
-impl Default for TestLimits {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), memory: DEFAULT_MEMORY }
     }
 }
 

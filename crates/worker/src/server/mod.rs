@@ -32,8 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
-pub use options::{ServerLimits, ServerOptions};
-pub use policy::RestartLimits;
+pub use options::ServerOptions;
 pub use port::{is_port_free, port_holder};
 
 pub(super) use condition::Condition;
@@ -130,7 +129,7 @@ impl PendingSupervisor {
     /// Starts the server and supervises it until its [`Server`] is dropped or sends a stop command.
     pub(super) async fn run(self, condition: Arc<watch::Sender<Condition>>, dependents: Box<dyn Dependents>) {
         let Self { options, commands, logs, liveness, route } = self;
-        let policy = RestartPolicy::new(options.limits.restarts);
+        let policy = RestartPolicy::new(options.limits);
         let _stopped = StoppedOnDrop(Arc::clone(&condition));
         let supervisor = Supervisor {
             options,

@@ -8,7 +8,6 @@ use deftool_lang::text::one_line;
 use deftool_record::Redactor;
 
 use super::plan::Plan;
-use super::policy::RestartLimits;
 use super::port::{free_port, is_port_free, port_holder};
 
 /// Placeholder of the port in the command and the environment.
@@ -33,11 +32,12 @@ pub struct ServerOptions {
     pub model: Option<String>,
     /// Dialect of the server; `None`: detected.
     pub dialect: Option<Dialect>,
-    /// Time limits.
+    /// Limits, which only tests change.
+    #[doc(hidden)]
     pub limits: ServerLimits,
 }
 
-/// Time limits of a managed server.
+/// Limits of a managed server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Maximum time from the start of the process to the first successful probe.
@@ -52,8 +52,12 @@ pub struct ServerLimits {
     pub drain: Duration,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Limits of automatic restarts.
-    pub restarts: RestartLimits,
+    /// Delay before the first restart. It doubles with each further restart within ten minutes.
+    pub first_restart_delay: Duration,
+    /// Maximum delay before a restart.
+    pub max_restart_delay: Duration,
+    /// Maximum restarts within ten minutes. After that, the server is not restarted automatically.
+    pub max_restarts: usize,
 }
 
 impl Default for ServerLimits {
@@ -65,7 +69,9 @@ impl Default for ServerLimits {
             misses: 3,
             drain: Duration::from_secs(60),
             grace: Duration::from_secs(5),
-            restarts: RestartLimits::default(),
+            first_restart_delay: Duration::from_secs(1),
+            max_restart_delay: Duration::from_secs(60),
+            max_restarts: 5,
         }
     }
 }

@@ -4,29 +4,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Limits of automatic restarts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RestartLimits {
-    /// Delay before the first restart. It doubles with each further restart within the window.
-    pub first_delay: Duration,
-    /// Maximum delay.
-    pub max_delay: Duration,
-    /// Maximum restarts within the window. After that, the server is not restarted automatically.
-    pub max_restarts: usize,
-    /// Length of the window.
-    pub window: Duration,
-}
+use super::options::ServerLimits;
 
-impl Default for RestartLimits {
-    fn default() -> Self {
-        Self {
-            first_delay: Duration::from_secs(1),
-            max_delay: Duration::from_secs(60),
-            max_restarts: 5,
-            window: Duration::from_secs(600),
-        }
-    }
-}
+/// The time within which restarts are counted.
+pub(super) const WINDOW: Duration = Duration::from_secs(600);
 
 /// The reaction to the loss of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +21,20 @@ pub(super) enum RestartDecision {
 /// The restart policy and the recent restarts.
 #[derive(Debug)]
 pub(super) struct RestartPolicy {
-    limits: RestartLimits,
+    limits: ServerLimits,
     /// Times of the restarts within the window, oldest first.
     granted: VecDeque<Duration>,
 }
 
 impl RestartPolicy {
-    pub(super) fn new(limits: RestartLimits) -> Self {
+    pub(super) fn new(limits: ServerLimits) -> Self {
         Self { limits, granted: VecDeque::new() }
     }
 
     /// Decides whether to restart after a loss of the server at `now`. `jitter`, from 0 to 1, changes the delay by up
     /// to a quarter in either direction, so that servers that failed together do not restart together.
     pub(super) fn on_loss(&mut self, now: Duration, jitter: f64) -> RestartDecision {
-        while self.granted.front().is_some_and(|then| now.saturating_sub(*then) > self.limits.window) {
+        while self.granted.front().is_some_and(|then| now.saturating_sub(*then) > WINDOW) {
             self.granted.pop_front();
         }
         if self.granted.len() >= self.limits.max_restarts {
@@ -61,7 +42,7 @@ impl RestartPolicy {
         }
         let doublings = u32::try_from(self.granted.len()).unwrap_or(u32::MAX);
         let factor = 2_u32.checked_pow(doublings).unwrap_or(u32::MAX);
-        let delay = self.limits.first_delay.saturating_mul(factor).min(self.limits.max_delay);
+        let delay = self.limits.first_restart_delay.saturating_mul(factor).min(self.limits.max_restart_delay);
         self.granted.push_back(now);
         RestartDecision::Restart(delay.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0))
     }
@@ -86,7 +67,7 @@ mod tests {
 
     #[test]
     fn delays_double_and_the_sixth_loss_in_ten_minutes_is_final() {
-        let mut policy = RestartPolicy::new(RestartLimits::default());
+        let mut policy = RestartPolicy::new(ServerLimits::default());
         let expected = [Some(1.0), Some(2.0), Some(4.0), Some(8.0), Some(16.0), None, None];
         assert_eq!(decisions(&mut policy, [0, 5, 10, 20, 40, 599, 600]), expected);
         // The first restart is now older than the window and does not count.
@@ -97,7 +78,7 @@ mod tests {
 
     #[test]
     fn rare_losses_are_always_followed_by_a_quick_restart() {
-        let mut policy = RestartPolicy::new(RestartLimits::default());
+        let mut policy = RestartPolicy::new(ServerLimits::default());
         let hourly = (0..1000).map(|hour| hour * 3600);
         assert!(decisions(&mut policy, hourly).iter().all(|delay| *delay == Some(1.0)));
         assert!(policy.granted.len() <= 2);
@@ -105,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_delay_has_a_maximum_and_jitter() {
-        let limits = RestartLimits { max_restarts: 100, ..RestartLimits::default() };
+        let limits = ServerLimits { max_restarts: 100, ..ServerLimits::default() };
         let mut policy = RestartPolicy::new(limits);
         let delays = decisions(&mut policy, 0..100);
         assert_eq!(delays[5..8], [Some(32.0), Some(60.0), Some(60.0)]);

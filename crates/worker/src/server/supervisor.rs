@@ -16,7 +16,7 @@ use super::liveness::LivenessProbe;
 use super::logs::Logs;
 use super::options::ServerOptions;
 use super::plan::{ProcessEvent, Termination};
-use super::policy::{RestartDecision, RestartPolicy};
+use super::policy::{RestartDecision, RestartPolicy, WINDOW};
 use super::port::{PortOwner, is_port_free, port_owner};
 #[cfg(unix)]
 use super::process::Process;
@@ -314,11 +314,10 @@ impl Supervisor {
                 self.phase = Phase::Down(Some(Instant::now() + delay));
             }
             RestartDecision::GiveUp => {
-                let limits = self.options.limits.restarts;
                 let why = format!(
                     "{why}; giving up after {} restarts within {} min; restart the worker to try again",
-                    limits.max_restarts,
-                    limits.window.as_secs() / 60
+                    self.options.limits.max_restarts,
+                    WINDOW.as_secs() / 60
                 );
                 self.enter(WorkerState::Failed, Some(self.with_log_lines(&why)));
             }

@@ -5,14 +5,15 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_process::files::remove_leftover_test_folders;
 use deftool_process::kill_programs;
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
-    Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, list_tests,
-    remove_test_folders, run_test,
+    Script, TestFailure, TestFile, TestName, TestSubject, TestTools, list_tests, remove_test_folders,
+    run_test,
 };
 
 use super::TestOptions;
@@ -49,8 +50,7 @@ pub(super) fn run(
         run.results.extend(jobs.iter().map(Job::not_run));
         return Ok(());
     }
-    let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
-    run.results.extend(in_parallel(&jobs, |job| job.run(&limits))?);
+    run.results.extend(in_parallel(&jobs, |job| job.run(options.timeout))?);
     Ok(())
 }
 
@@ -94,8 +94,7 @@ pub(super) fn run_samples(run: &mut TestRun, from: &Path, options: &TestOptions)
         script.root = Some(root.clone());
         jobs.push((sample, TestFile { script: Arc::new(script), tools: find }));
     }
-    let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
-    let outcomes = in_parallel(&jobs, |(_, file)| run_test(file, 0, &limits))?;
+    let outcomes = in_parallel(&jobs, |(_, file)| run_test(file, 0, options.timeout))?;
     for ((sample, _), outcome) in jobs.iter().zip(outcomes) {
         if let Some(TestFailure { kind, message, details, .. }) = outcome.failure {
             set_failure(run, sample, Failure { kind, at: sample.at.clone(), message, details });
@@ -223,10 +222,10 @@ impl Job<'_> {
         }
     }
 
-    fn run(&self, limits: &TestLimits) -> TestResult {
+    fn run(&self, timeout: Duration) -> TestResult {
         match self {
             Self::Test { file, index, test } => {
-                let end = run_test(file, *index, limits);
+                let end = run_test(file, *index, timeout);
                 TestResult {
                     called: end.tools,
                     log: end.log.iter().map(script_log::line).collect(),
