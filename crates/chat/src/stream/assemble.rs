@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::{FoundText, MAX_CALLS, ReceivedArguments, parse_arguments, take_text};
 use super::loose::Loose;
+use super::nesting::Nesting;
 use super::opaque::OpaqueReader;
 use crate::event::{RawArguments, RawCall};
 
@@ -437,46 +438,8 @@ pub(super) fn push_name(name: &mut String, piece: &str) {
     name.push_str(piece.get(..room).unwrap_or_default());
 }
 
-/// The nesting of JSON text that is received in pieces. It avoids parsing the text twice only to check whether it is
-/// complete.
-#[derive(Debug, Default)]
-struct Nesting {
-    depth: usize,
-    in_string: bool,
-    after_backslash: bool,
-    opened: bool,
-}
-
-impl Nesting {
-    fn scan(&mut self, piece: &str) {
-        for byte in piece.bytes() {
-            if self.in_string {
-                match byte {
-                    _ if self.after_backslash => self.after_backslash = false,
-                    b'\\' => self.after_backslash = true,
-                    b'"' => self.in_string = false,
-                    _ => {}
-                }
-                continue;
-            }
-            match byte {
-                b'"' => (self.in_string, self.opened) = (true, true),
-                b'{' | b'[' => (self.depth, self.opened) = (self.depth + 1, true),
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-    }
-
-    /// Whether everything that was opened is closed.
-    fn is_closed(&self) -> bool {
-        self.opened && self.depth == 0 && !self.in_string
-    }
-}
-
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     /// Takes one chunk's `tool_calls` per item. Returns `name arguments` of each call, or `name !` if malformed.

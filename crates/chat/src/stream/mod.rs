@@ -5,7 +5,7 @@
 //! | `sse` | bytes → frames |
 //! | `loose`, `loose_object`, `repair`, `chunk` | a frame's JSON → a chunk, for fields of any type |
 //! | `arguments` | the text of a call's arguments → a JSON object |
-//! | `assemble` | deltas → calls |
+//! | `assemble`, `nesting` | deltas → calls |
 //! | `opaque` | members that only the server can read |
 //! | `completion` | chunks → events |
 //! | `responses` | events of the Responses API → events |
@@ -20,6 +20,7 @@ mod decoder;
 mod http_error;
 mod loose;
 mod loose_object;
+mod nesting;
 mod opaque;
 mod repair;
 mod reply_state;

@@ -287,19 +287,8 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
                 };
                 results.push(Message::Tool { tool_call_id: id, content: content.to_string() });
             }
-            Event::Submitted { .. }
-            | Event::TurnStarted { .. }
-            | Event::Reasoning { .. }
-            | Event::Approval { .. }
-            | Event::ToolStarted { .. }
-            | Event::Signal(_)
-            | Event::Budget { .. }
-            | Event::Retry { .. }
-            | Event::ArgumentsRepaired { .. }
-            | Event::Reloaded { .. }
-            | Event::Resumed { .. }
-            | Event::Warning { .. }
-            | Event::Finished(_) => {}
+            // Not stored.
+            _ => {}
         }
     }
     let mut content = text.trim().to_owned();
