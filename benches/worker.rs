@@ -62,10 +62,6 @@ impl Transport for Memory {
     fn url(&self, _: Api) -> &'static str {
         "http://memory/v1/chat/completions"
     }
-
-    fn longest_secret(&self) -> usize {
-        0
-    }
 }
 
 struct NoTools;

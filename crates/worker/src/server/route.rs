@@ -70,15 +70,7 @@ impl Transport for Route {
         &self.name
     }
 
-    fn holds_secret(&self, text: &str) -> bool {
-        self.redactor.is_in(text)
-    }
-
-    fn secret_start(&self, text: &str) -> Option<usize> {
-        self.redactor.start_in(text)
-    }
-
-    fn longest_secret(&self) -> usize {
-        self.redactor.longest()
+    fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 }

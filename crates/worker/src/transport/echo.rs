@@ -6,13 +6,12 @@
 //! the texts of streams.
 
 use deftool_chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
+use deftool_record::Redactor;
 use serde_json::Value;
-
-use super::interface::Transport;
 
 /// Checks one reply.
 pub(crate) struct EchoGuard<'t> {
-    transport: &'t dyn Transport,
+    redactor: &'t Redactor,
     /// Maximum length of a secret, in bytes; 0 without secrets.
     longest: usize,
     text: String,
@@ -20,20 +19,20 @@ pub(crate) struct EchoGuard<'t> {
 }
 
 impl<'t> EchoGuard<'t> {
-    pub(crate) fn new(transport: &'t dyn Transport) -> Self {
-        let longest = transport.longest_secret();
-        Self { transport, longest, text: String::new(), reasoning: String::new() }
+    pub(crate) fn new(redactor: &'t Redactor) -> Self {
+        let longest = redactor.longest();
+        Self { redactor, longest, text: String::new(), reasoning: String::new() }
     }
 
     /// Whether `events` complete the key, together with the previous events.
     pub(crate) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
-        let Self { transport, longest, .. } = *self;
+        let Self { redactor, longest, .. } = *self;
         // A secret may begin in the last bytes of the previous text.
         let Some(kept) = longest.checked_sub(1) else { return false };
         events.iter().any(|event| match event {
-            ChatEvent::Text { text } => completes(&mut self.text, text, kept, transport),
-            ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, kept, transport),
-            ChatEvent::ToolCallDelta { name, .. } => transport.holds_secret(name),
+            ChatEvent::Text { text } => completes(&mut self.text, text, kept, redactor),
+            ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, kept, redactor),
+            ChatEvent::ToolCallDelta { name, .. } => redactor.is_in(name),
             ChatEvent::Progress { .. } => false,
             ChatEvent::Ended { reply } => self.is_in_reply(reply),
         })
@@ -44,8 +43,7 @@ impl<'t> EchoGuard<'t> {
         let ServerError { message, failed_generation, kind: _, code: _ } = error;
         // The text that the server could not parse continues the text of the reply.
         let written = failed_generation.as_ref().map(|text| format!("{}{text}", self.text));
-        self.transport.holds_secret(message)
-            || written.is_some_and(|written| self.transport.holds_secret(&written))
+        self.redactor.is_in(message) || written.is_some_and(|written| self.redactor.is_in(&written))
     }
 
     /// Whether any string in the JSON of an error contains the key. The whole body is recorded.
@@ -57,12 +55,12 @@ impl<'t> EchoGuard<'t> {
     fn is_in_value(&self, value: &Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
-            Value::Number(number) => self.transport.holds_secret(&number.to_string()),
-            Value::String(text) => self.transport.holds_secret(text),
+            Value::Number(number) => self.redactor.is_in(&number.to_string()),
+            Value::String(text) => self.redactor.is_in(text),
             Value::Array(items) => items.iter().any(|item| self.is_in_value(item)),
-            Value::Object(members) => members
-                .iter()
-                .any(|(name, value)| self.transport.holds_secret(name) || self.is_in_value(value)),
+            Value::Object(members) => {
+                members.iter().any(|(name, value)| self.redactor.is_in(name) || self.is_in_value(value))
+            }
         }
     }
 
@@ -70,7 +68,7 @@ impl<'t> EchoGuard<'t> {
     pub(crate) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
         let StreamNotes { body_start, transport_error, foreign_items, .. } = notes;
         let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
-        texts.any(|text| self.transport.holds_secret(text))
+        texts.any(|text| self.redactor.is_in(text))
     }
 
     /// Whether a reply contains the key. The model name and the id are only passed to an [`Observer`](crate::Observer),
@@ -81,27 +79,27 @@ impl<'t> EchoGuard<'t> {
         let is_in_status = match status {
             ReplyStatus::ServerError { error } => self.is_in_error(error),
             ReplyStatus::Incomplete { cause } => {
-                cause.as_ref().is_some_and(|cause| self.transport.holds_secret(cause))
+                cause.as_ref().is_some_and(|cause| self.redactor.is_in(cause))
             }
             ReplyStatus::Complete | ReplyStatus::CallTruncated { .. } | ReplyStatus::Empty => false,
         };
         // An unknown finish reason is shown in a warning.
-        let is_in_finish = finish_reason.as_ref().is_some_and(|reason| self.transport.holds_secret(reason));
+        let is_in_finish = finish_reason.as_ref().is_some_and(|reason| self.redactor.is_in(reason));
         is_in_status || is_in_finish || calls.iter().any(|call| self.is_in_call(call))
     }
 
     fn is_in_call(&self, call: &RawCall) -> bool {
         let is_in_arguments = match &call.arguments {
             RawArguments::Object { value } => self.is_in_value(value),
-            RawArguments::Malformed { text, .. } => self.transport.holds_secret(text),
+            RawArguments::Malformed { text, .. } => self.redactor.is_in(text),
         };
-        is_in_arguments || self.transport.holds_secret(&call.name)
+        is_in_arguments || self.redactor.is_in(&call.name)
     }
 }
 
-fn completes(before: &mut String, piece: &str, kept: usize, transport: &dyn Transport) -> bool {
+fn completes(before: &mut String, piece: &str, kept: usize, redactor: &Redactor) -> bool {
     before.push_str(piece);
-    if transport.holds_secret(before) {
+    if redactor.is_in(before) {
         return true;
     }
     let mut cut = before.len().saturating_sub(kept);

@@ -1,11 +1,13 @@
 //! The transport interface: sends request bodies to a model server and returns the responses.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use deftool_chat::request::Failure;
 use deftool_chat::{Api, Body};
 use deftool_lang::tool::TraceContext;
+use deftool_record::Redactor;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -123,21 +125,11 @@ pub trait Transport: Send + Sync {
         false
     }
 
-    /// Whether `text` contains a secret of this transport, such as an API key.
-    fn holds_secret(&self, _text: &str) -> bool {
-        false
-    }
-
-    /// Returns the start of the first secret in `text`, or of a prefix of a secret at the end of `text`. A reply that
-    /// is interrupted there must not keep any part of the secret.
-    fn secret_start(&self, _text: &str) -> Option<usize> {
-        None
-    }
-
-    /// Returns the maximum length of a secret, in bytes: a reply may split it over several deltas. The default is
-    /// longer than most keys.
-    fn longest_secret(&self) -> usize {
-        1024
+    /// Returns the redactor of the secrets of this transport, such as an API key, which no reply may contain. The
+    /// default has no secrets.
+    fn redactor(&self) -> &Redactor {
+        static NO_SECRETS: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([]));
+        &NO_SECRETS
     }
 }
 

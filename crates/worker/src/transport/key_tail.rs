@@ -12,15 +12,12 @@ use deftool_chat::MAX_EVENT_BYTES;
 use deftool_record::Redactor;
 use deftool_record::secrets::{Channel, Frame, Hit, REDACTED, frames_of, rewrite_texts, texts_of};
 
-use super::interface::Transport;
-
 /// Maximum number of retained bytes. If more bytes follow a prefix of the key, the prefix is removed.
 const MAX_HELD: usize = 64 << 10;
 
 /// The retained bytes of one reply.
 pub(crate) struct KeyTail<'t> {
-    transport: &'t dyn Transport,
-    has_secrets: bool,
+    redactor: &'t Redactor,
     /// Complete lines from the first possible start of the key, then the last line if it is incomplete.
     held: Vec<u8>,
     /// Start of the last line of `held`, in bytes.
@@ -37,14 +34,13 @@ pub(crate) enum Fed {
 }
 
 impl<'t> KeyTail<'t> {
-    pub(crate) fn new(transport: &'t dyn Transport) -> Self {
-        let has_secrets = transport.longest_secret() > 0;
-        Self { transport, has_secrets, held: Vec::new(), last_line: 0 }
+    pub(crate) fn new(redactor: &'t Redactor) -> Self {
+        Self { redactor, held: Vec::new(), last_line: 0 }
     }
 
     /// Takes one read and returns the bytes that may pass.
     pub(crate) fn feed(&mut self, bytes: Bytes) -> Fed {
-        if !self.has_secrets {
+        if self.redactor.is_empty() {
             return Fed::Pass(bytes);
         }
         if let Some(end) = memchr::memrchr2(b'\n', b'\r', &bytes) {
@@ -53,7 +49,7 @@ impl<'t> KeyTail<'t> {
         self.held.extend(bytes);
         let whole = self.whole_lines();
         let lines = self.held.get(..whole).unwrap_or_default();
-        if texts_of(events_of(lines)).iter().any(|channel| self.transport.holds_secret(&channel.text)) {
+        if texts_of(events_of(lines)).iter().any(|channel| self.redactor.is_in(&channel.text)) {
             let mut lines = self.finish();
             lines.truncate(whole);
             return Fed::KeyCompleted(self.without_keys(lines, "").into());
@@ -64,7 +60,7 @@ impl<'t> KeyTail<'t> {
         let newest = channels.iter().map(Channel::last_frame).max();
         let mut open_from = whole;
         for channel in &channels {
-            let Some(start) = self.transport.secret_start(&channel.text) else { continue };
+            let Some(start) = self.redactor.start_in(&channel.text) else { continue };
             // Reasoning may happen to end with the first letters of the key, and the text after it must be shown while
             // it streams.
             if Some(channel.last_frame()) < newest && !Redactor::is_distinctive(channel.text.len() - start) {
@@ -96,15 +92,14 @@ impl<'t> KeyTail<'t> {
         }
         let lines = self.take(whole);
         let rest = self.finish();
-        let is_open = texts_of(events_of(&lines))
-            .iter()
-            .any(|channel| self.transport.secret_start(&channel.text).is_some());
+        let is_open =
+            texts_of(events_of(&lines)).iter().any(|channel| self.redactor.start_in(&channel.text).is_some());
         let before = lines.clone();
         let mut left = self.without_keys(lines, REDACTED);
         // The incomplete line may continue the key, or end with a prefix of it.
         if left == before {
             let rest = String::from_utf8_lossy(&rest).into_owned();
-            let start = self.transport.secret_start(&rest);
+            let start = self.redactor.start_in(&rest);
             match start.filter(|start| Redactor::is_distinctive(rest.len() - start)) {
                 Some(start) => {
                     left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes());
@@ -131,10 +126,9 @@ impl<'t> KeyTail<'t> {
             return lines;
         }
         rewrite_texts(lines, |text| {
-            let is_key = |start: &usize| {
-                Redactor::is_distinctive(text.len() - start) || self.transport.holds_secret(text)
-            };
-            let start = self.transport.secret_start(text).filter(is_key);
+            let is_key =
+                |start: &usize| Redactor::is_distinctive(text.len() - start) || self.redactor.is_in(text);
+            let start = self.redactor.start_in(text).filter(is_key);
             start.map(|start| Hit { range: start..text.len(), mark: mark.to_owned() }).into_iter().collect()
         })
     }
@@ -170,36 +164,7 @@ fn events_of(lines: &[u8]) -> Vec<Frame> {
 
 #[cfg(test)]
 mod tests {
-    use deftool_chat::Api;
-    use futures_util::FutureExt;
-    use futures_util::future::BoxFuture;
-
-    use super::super::interface::{Incoming, Outgoing, TransportError};
     use super::*;
-
-    struct Keyed(Redactor);
-
-    impl Transport for Keyed {
-        fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-            std::future::pending().boxed()
-        }
-
-        fn url(&self, _: Api) -> &'static str {
-            ""
-        }
-
-        fn holds_secret(&self, text: &str) -> bool {
-            self.0.is_in(text)
-        }
-
-        fn secret_start(&self, text: &str) -> Option<usize> {
-            self.0.start_in(text)
-        }
-
-        fn longest_secret(&self) -> usize {
-            self.0.longest()
-        }
-    }
 
     fn deltas(texts: &[&str]) -> String {
         let line = |text: &&str| {
@@ -211,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_possible_prefix_of_the_key_is_held_back() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        let redactor = Redactor::new(Some("sk-secret-key"));
         for (texts, passed, cut) in [
             (&["one ", "two"][..], 2, &["one ", "two"][..]),
             (&["one s", "ix"], 2, &["one s", "ix"]),
@@ -222,7 +187,7 @@ mod tests {
         ] {
             let all = deltas(texts);
             for size in [1, 7, all.len()] {
-                let mut tail = KeyTail::new(&transport);
+                let mut tail = KeyTail::new(&redactor);
                 let mut out = Vec::new();
                 for piece in all.as_bytes().chunks(size) {
                     let Fed::Pass(bytes) = tail.feed(piece.to_vec().into()) else { panic!("{texts:?}") };
@@ -233,7 +198,7 @@ mod tests {
                 out.extend(tail.cut());
                 assert_eq!(String::from_utf8(out).unwrap(), deltas(cut), "{texts:?} by {size}");
             }
-            let mut tail = KeyTail::new(&transport);
+            let mut tail = KeyTail::new(&redactor);
             let Fed::Pass(passed) = tail.feed(all.clone().into()) else { panic!("{texts:?}") };
             let out = [&*passed, &tail.finish()].concat();
             assert_eq!(String::from_utf8(out).unwrap(), all);
@@ -242,13 +207,13 @@ mod tests {
 
     #[test]
     fn a_short_prefix_does_not_hold_back_another_text() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        let redactor = Redactor::new(Some("sk-secret-key"));
         for (thought, is_held) in [("list the files", false), ("list the sk-se", true)] {
             let delta =
                 serde_json::json!({"choices": [{"index": 0, "delta": {"reasoning_content": thought}}]});
             let reasoning = format!("data: {delta}\n\n");
             let text = deltas(&["one "]);
-            let mut tail = KeyTail::new(&transport);
+            let mut tail = KeyTail::new(&redactor);
             assert_eq!(tail.feed(reasoning.clone().into()), Fed::Pass(Bytes::new()));
             let passed = if is_held { String::new() } else { reasoning + &text };
             assert_eq!(tail.feed(text.into()), Fed::Pass(passed.into()), "{thought}");
@@ -257,8 +222,8 @@ mod tests {
 
     #[test]
     fn removing_a_prefix_keeps_the_next_line() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
-        let mut tail = KeyTail::new(&transport);
+        let redactor = Redactor::new(Some("sk-secret-key"));
+        let mut tail = KeyTail::new(&redactor);
         let next = deltas(&["two"]);
         let (start, end) = next.split_at(20);
         let held = deltas(&["a sk-se"]) + &": ping\n".repeat(MAX_HELD / 7 + 1);
@@ -270,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_event_that_ends_a_text_releases_it() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        let redactor = Redactor::new(Some("sk-secret-key"));
         for end in [
             r#"{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#,
             r#"{"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "length"}]}"#,
@@ -278,7 +243,7 @@ mod tests {
             r#"{"error": {"message": "no"}}"#,
             "[DONE]",
         ] {
-            let mut tail = KeyTail::new(&transport);
+            let mut tail = KeyTail::new(&redactor);
             let text = format!("{}: ping\n\n", deltas(&["a sk-se", ""]));
             assert_eq!(tail.feed(text.clone().into()), Fed::Pass(Bytes::new()));
             let end = format!("data: {end}\n");
@@ -288,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_completed_key_is_removed() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
-        let mut tail = KeyTail::new(&transport);
+        let redactor = Redactor::new(Some("sk-secret-key"));
+        let mut tail = KeyTail::new(&redactor);
         let first = deltas(&["one ", "two sk-sec"]);
         assert_eq!(tail.feed(first.into()), Fed::Pass(deltas(&["one "]).into()));
         let completed = tail.feed(deltas(&["ret-key three"]).into());
@@ -298,28 +263,28 @@ mod tests {
 
     #[test]
     fn other_bytes_pass_immediately_and_the_buffer_is_bounded() {
-        let transport = Keyed(Redactor::new(Some("sk-secret-key")));
+        let redactor = Redactor::new(Some("sk-secret-key"));
         for body in ["<html>", "{\"choices\": [{\"message\": {\"content\": \"a sk-se", ": ping", "event: x"] {
-            let mut tail = KeyTail::new(&transport);
+            let mut tail = KeyTail::new(&redactor);
             assert_eq!(tail.feed(body.to_owned().into()), Fed::Pass(body.to_owned().into()), "{body}");
         }
-        let mut tail = KeyTail::new(&transport);
+        let mut tail = KeyTail::new(&redactor);
         tail.feed(deltas(&["a sk-se"]).into());
         let Fed::Pass(out) = tail.feed(b": ping\n".repeat(MAX_HELD / 7 + 1).into()) else { panic!() };
         assert!(out.starts_with(deltas(&["a [redacted]"]).as_bytes()));
         // An incomplete line that continues the key is removed with it.
-        let mut tail = KeyTail::new(&transport);
+        let mut tail = KeyTail::new(&redactor);
         tail.feed(format!("{}data: {{\"content\":\"ret-k", deltas(&["a sk-sec"])).into());
         assert_eq!(tail.cut(), deltas(&["a [redacted]"]).into_bytes());
-        let mut tail = KeyTail::new(&transport);
+        let mut tail = KeyTail::new(&redactor);
         tail.feed(format!("{}data: {{\"content\":\"-secr", deltas(&["a sk"])).into());
         assert_eq!(tail.cut(), (deltas(&["a sk"]) + "data: [redacted]").into_bytes());
         // An event without a line break is kept.
         let all = deltas(&["a sk", "ip"]);
-        let mut tail = KeyTail::new(&transport);
+        let mut tail = KeyTail::new(&redactor);
         tail.feed(all.trim_end().as_bytes().to_vec().into());
         assert_eq!(tail.cut(), all.trim_end().as_bytes());
-        let mut tail = KeyTail::new(&transport);
+        let mut tail = KeyTail::new(&redactor);
         tail.feed(b"data: {\"content\":\"a sk-secr".to_vec().into());
         assert_eq!(tail.cut(), b"data: {\"content\":\"a [redacted]");
     }

@@ -88,11 +88,6 @@ impl Transport for ReplayTransport {
     fn url(&self, _: Api) -> &str {
         &self.url
     }
-
-    /// Returns 0: a recording contains no key.
-    fn longest_secret(&self) -> usize {
-        0
-    }
 }
 
 /// Returns the recorded response to the next chat request of `cursor`.

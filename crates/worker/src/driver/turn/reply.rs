@@ -9,8 +9,8 @@ use deftool_chat::{
     Body, BodyForm, ChatEvent, ChatRequest, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
     StreamNotes, TransportEnd, classify_http_error, requires_call, truncation_warning,
 };
-use deftool_record::Line;
 use deftool_record::secrets::REDACTED;
+use deftool_record::{Line, Redactor};
 use deftool_script::prefetch;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -23,7 +23,7 @@ use super::timers::StreamTimers;
 use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
 use crate::time::until;
-use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, Transport, TransportError};
+use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, TransportError};
 
 /// Time limit for a body to end after its last event.
 const DONE_GRACE: Duration = Duration::from_millis(50);
@@ -64,12 +64,12 @@ impl Turn<'_> {
         let Accepted { mut open, body, streaming: _streaming } = accepted;
         let task = self.task;
         let (url, status) = (self.url(), open.incoming.status);
-        let transport = task.shared.transport.as_ref();
+        let redactor = task.shared.transport.redactor();
         let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
         let mut reading = Reading {
             timers: StreamTimers::new(&task.shared.config.timers),
-            tail: KeyTail::new(transport),
-            guard: EchoGuard::new(transport),
+            tail: KeyTail::new(redactor),
+            guard: EchoGuard::new(redactor),
             decoder: StreamDecoder::new(self.api, names),
         };
         let end = match self.read_body(&mut open, &mut reading).await {
@@ -326,8 +326,8 @@ impl Turn<'_> {
         for mut event in events {
             if let ChatEvent::Ended { reply } = &mut event {
                 // A part without its secret is not what the server sent.
-                let transport = self.task.shared.transport.as_ref();
-                let is_kept = |part: &Value| !holds_secret(part, transport);
+                let redactor = self.task.shared.transport.redactor();
+                let is_kept = |part: &Value| !holds_secret(part, redactor);
                 reply.opaque.retain(is_kept);
                 reply.calls.iter_mut().for_each(|call| call.opaque.retain(|_, part| is_kept(part)));
                 cut = reply.usage.and_then(|usage| truncation_warning(self.task.server, sent, usage));
@@ -417,7 +417,7 @@ impl Turn<'_> {
             }
         }
         let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
-        let guard = EchoGuard::new(task.shared.transport.as_ref());
+        let guard = EchoGuard::new(task.shared.transport.redactor());
         if guard.is_in_error(&refusal.error) || guard.is_in_json(&body) {
             return Err(self.fail(echoed_key(self.url())));
         }
@@ -447,11 +447,11 @@ async fn drain_body(incoming: &mut Incoming) -> Option<TransportError> {
 }
 
 /// Whether a part of a reply contains the API key, or the mark of a redacted one.
-fn holds_secret(part: &Value, transport: &dyn Transport) -> bool {
+fn holds_secret(part: &Value, redactor: &Redactor) -> bool {
     match part {
-        Value::String(text) => text.contains(REDACTED) || transport.holds_secret(text),
-        Value::Array(parts) => parts.iter().any(|part| holds_secret(part, transport)),
-        Value::Object(members) => members.values().any(|part| holds_secret(part, transport)),
+        Value::String(text) => text.contains(REDACTED) || redactor.is_in(text),
+        Value::Array(parts) => parts.iter().any(|part| holds_secret(part, redactor)),
+        Value::Object(members) => members.values().any(|part| holds_secret(part, redactor)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
