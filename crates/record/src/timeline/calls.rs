@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::model::{CallEntry, CallState, Entry, EntryKind, Place};
 use super::reply::WrittenCall;
+use crate::compare::{Change, Difference, differences};
 
 /// The calls of one request.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl Calls {
     pub(super) fn started(&mut self, place: Place, id: &str, name: &str, arguments: Value) {
         let open = self.open(place, id, name, Some(&arguments));
         if !open.call.as_text {
-            push_changes(&open.call.arguments, &arguments, "", &mut open.call.repairs);
+            push_changes(&open.call.arguments, &arguments, &mut open.call.repairs);
         }
         open.call.arguments = arguments;
         open.call.arguments_error = None;
@@ -127,25 +128,12 @@ impl Calls {
     }
 }
 
-/// Adds a line for each value that differs between the written and the repaired arguments.
-fn push_changes(written: &Value, repaired: &Value, path: &str, lines: &mut Vec<String>) {
-    match (written, repaired) {
-        (Value::Object(written), Value::Object(repaired)) => {
-            for (key, value) in written {
-                let path = format!("{path}.{key}");
-                match repaired.get(key) {
-                    Some(repaired) => push_changes(value, repaired, &path, lines),
-                    None => lines.push(format!("{path}: written as {value}")),
-                }
-            }
+/// Adds a line for each written value that the repaired arguments do not contain.
+fn push_changes(written: &Value, repaired: &Value, lines: &mut Vec<String>) {
+    for Difference { path, change, recorded, .. } in differences(written, repaired, false) {
+        if let (Change::Changed | Change::Removed, Some(written)) = (change, recorded) {
+            lines.push(format!(".{path}: written as {written}"));
         }
-        (Value::Array(written), Value::Array(repaired)) if written.len() == repaired.len() => {
-            for (index, (written, repaired)) in written.iter().zip(repaired).enumerate() {
-                push_changes(written, repaired, &format!("{path}[{index}]"), lines);
-            }
-        }
-        _ if written == repaired => {}
-        _ => lines.push(format!("{path}: written as {written}")),
     }
 }
 
