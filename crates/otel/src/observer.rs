@@ -272,14 +272,7 @@ impl ObservedRequest {
             }
             Event::Finished(outcome) => self.on_finished(outcome),
             Event::TurnStarted { .. } | Event::Approval { .. } => self.end_chat(None),
-            Event::Submitted { .. }
-            | Event::ToolStarted { .. }
-            | Event::Budget { .. }
-            | Event::Retry { .. }
-            | Event::ArgumentsRepaired { .. }
-            | Event::Reloaded { .. }
-            | Event::Resumed { .. }
-            | Event::Warning { .. } => {}
+            _ => {}
         }
     }
 

@@ -225,14 +225,7 @@ impl Writer<'_> {
             LuaValue::String(text) => self.text(text).map(Value::String),
             LuaValue::Table(table) => self.table(table),
             LuaValue::LightUserData(data) if data.0.is_null() => Ok(Value::Null),
-            LuaValue::LightUserData(_)
-            | LuaValue::Vector(_)
-            | LuaValue::Function(_)
-            | LuaValue::Thread(_)
-            | LuaValue::UserData(_)
-            | LuaValue::Buffer(_)
-            | LuaValue::Error(_)
-            | LuaValue::Other(_) => Err(ConversionError::new(Reason::Type(type_name(value)))),
+            _ => Err(ConversionError::new(Reason::Type(type_name(value)))),
         }
     }
 

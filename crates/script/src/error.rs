@@ -187,14 +187,7 @@ pub(super) fn describe(value: &LuaValue) -> String {
         LuaValue::Number(number) => number.to_string(),
         LuaValue::String(text) => clean(&beginning(text), MAX_MESSAGE),
         LuaValue::Error(error) => clean(&root(error).to_string(), MAX_MESSAGE),
-        LuaValue::LightUserData(_)
-        | LuaValue::Vector(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::UserData(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Other(_) => match type_name(value) {
+        _ => match type_name(value) {
             "json.null" => String::from("null"),
             name => format!("a {name}"),
         },
@@ -259,14 +252,6 @@ pub(super) fn type_name(value: &LuaValue) -> &'static str {
         LuaValue::LightUserData(data) if data.0.is_null() => "json.null",
         LuaValue::LightUserData(_) | LuaValue::UserData(_) | LuaValue::Other(_) => "userdata",
         LuaValue::Integer(_) | LuaValue::Number(_) => "number",
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Error(_) => value.type_name(),
+        _ => value.type_name(),
     }
 }

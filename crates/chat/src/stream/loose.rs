@@ -59,12 +59,7 @@ impl<'a> Loose<'a> {
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::String(text) if !text.is_empty() => Some(text),
-            Self::String(_)
-            | Self::Null
-            | Self::Bool(_)
-            | Self::Number(_)
-            | Self::Array(_)
-            | Self::Object(_) => None,
+            _ => None,
         }
     }
 

@@ -101,14 +101,7 @@ impl<'s> ValueChecker<'s> {
     fn beyond_limits(&self, value: &Json) -> Option<Misfit> {
         let limit = |key: &str| match get(self.schema, key).map(|limit| &limit.kind) {
             Some(JsonKind::Number(number)) => number.as_f64(),
-            Some(
-                JsonKind::Null
-                | JsonKind::Bool(_)
-                | JsonKind::String(_)
-                | JsonKind::Array(_)
-                | JsonKind::Object(_),
-            )
-            | None => None,
+            _ => None,
         };
         let exceeds = |size: f64, key: &str| match key {
             "minimum" | "minLength" => limit(key).is_some_and(|limit| size < limit),

@@ -30,30 +30,13 @@ fn schemas_in(member: &Member) -> Vec<&[Member]> {
         (ValueKind::Named, JsonKind::Object(named)) => {
             named.iter().filter_map(|member| object(&member.value)).collect()
         }
-        (
-            ValueKind::Schema
-            | ValueKind::Schemas
-            | ValueKind::Named
-            | ValueKind::Text
-            | ValueKind::Flag
-            | ValueKind::Count
-            | ValueKind::Number
-            | ValueKind::Positive
-            | ValueKind::Vector
-            | ValueKind::Own
-            | ValueKind::Any,
-            _,
-        ) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
 fn object(value: &Json) -> Option<&[Member]> {
     match &value.kind {
         JsonKind::Object(members) => Some(members),
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::Number(_)
-        | JsonKind::String(_)
-        | JsonKind::Array(_) => None,
+        _ => None,
     }
 }

@@ -142,11 +142,7 @@ pub(crate) fn datum_of_json(json: &Json) -> Datum {
 pub(crate) fn datum_of_schema(json: &Json) -> Datum {
     match &json.kind {
         JsonKind::Object(members) => list(schema_entries(members), json.span),
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::Number(_)
-        | JsonKind::String(_)
-        | JsonKind::Array(_) => datum_of_json(json),
+        _ => datum_of_json(json),
     }
 }
 

@@ -59,11 +59,7 @@ impl Json {
     pub fn get(&self, key: &str) -> Option<&Member> {
         match &self.kind {
             JsonKind::Object(members) => members.iter().find(|member| member.key == key),
-            JsonKind::Null
-            | JsonKind::Bool(_)
-            | JsonKind::Number(_)
-            | JsonKind::String(_)
-            | JsonKind::Array(_) => None,
+            _ => None,
         }
     }
 
@@ -71,11 +67,7 @@ impl Json {
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             JsonKind::String(text) => Some(text),
-            JsonKind::Null
-            | JsonKind::Bool(_)
-            | JsonKind::Number(_)
-            | JsonKind::Array(_)
-            | JsonKind::Object(_) => None,
+            _ => None,
         }
     }
 }

@@ -44,19 +44,7 @@ pub enum Kind {
 impl Kind {
     /// Whether the node takes exactly one form after it.
     pub fn is_prefix(self) -> bool {
-        match self {
-            Self::Quote | Self::Function | Self::Backquote | Self::Unquote | Self::Splice => true,
-            Self::List
-            | Self::Vector
-            | Self::Dot
-            | Self::Symbol
-            | Self::Keyword
-            | Self::String
-            | Self::Integer
-            | Self::Float
-            | Self::Character
-            | Self::Opaque => false,
-        }
+        matches!(self, Self::Quote | Self::Function | Self::Backquote | Self::Unquote | Self::Splice)
     }
 
     /// Whether the node is a single token without child forms (a [`Kind::Opaque`] may have some).

@@ -86,12 +86,7 @@ impl Writer {
                 self.put_datum(tail, closers + 1);
                 self.put(")");
             }
-            DatumKind::Symbol(_)
-            | DatumKind::Keyword(_)
-            | DatumKind::String(_)
-            | DatumKind::Number(_)
-            | DatumKind::NotFinite(_)
-            | DatumKind::Invalid => self.put(&atom(datum)),
+            _ => self.put(&atom(datum)),
         }
     }
 
@@ -192,12 +187,7 @@ impl Line {
             }
             // Skip the cost of escaping a string that cannot fit.
             DatumKind::String(text) if text.len() > 4 * self.room => None,
-            DatumKind::Symbol(_)
-            | DatumKind::Keyword(_)
-            | DatumKind::String(_)
-            | DatumKind::Number(_)
-            | DatumKind::NotFinite(_)
-            | DatumKind::Invalid => self.push(&atom(datum)),
+            _ => self.push(&atom(datum)),
         }
     }
 
@@ -230,11 +220,7 @@ fn atom(datum: &Datum) -> String {
         DatumKind::String(text) => quoted(text),
         DatumKind::Number(number) => write_number(*number),
         DatumKind::NotFinite(text) => text.clone(),
-        DatumKind::List(_)
-        | DatumKind::Vector(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => String::from("nil"),
+        _ => String::from("nil"),
     }
 }
 

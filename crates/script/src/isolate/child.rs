@@ -228,14 +228,7 @@ impl Child {
                 Reply::Failed(number, error) if is_loaded && number == self.calls => {
                     return Ended::Answered(Err(cleaned(error)));
                 }
-                Reply::Ready(_)
-                | Reply::Loaded(_)
-                | Reply::Checked(_)
-                | Reply::Logged(..)
-                | Reply::Progressed(..)
-                | Reply::Used(..)
-                | Reply::Returned(_)
-                | Reply::Failed(..) => {
+                _ => {
                     return Ended::Broken(invalid_reply(&invalid(String::from("unexpected message"))));
                 }
             }

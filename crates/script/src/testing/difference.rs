@@ -174,18 +174,7 @@ fn number(value: &LuaValue) -> Option<f64> {
     match value {
         LuaValue::Integer(integer) => Some(*integer as f64),
         LuaValue::Number(number) => Some(*number),
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::UserData(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Error(_)
-        | LuaValue::Other(_) => None,
+        _ => None,
     }
 }
 
@@ -225,13 +214,7 @@ pub(super) fn show(value: &LuaValue, array_mark: &Table) -> String {
             Err(_) => String::from("a table"),
         },
         LuaValue::LightUserData(_) => type_name(value).to_owned(),
-        LuaValue::Vector(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::UserData(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Error(_)
-        | LuaValue::Other(_) => format!("a {}", type_name(value)),
+        _ => format!("a {}", type_name(value)),
     }
 }
 

@@ -55,11 +55,7 @@ fn of_members(schema: &[Member], depth: usize, left: &mut usize) -> String {
 fn of_value(schema: &Json, depth: usize, left: &mut usize) -> String {
     match &schema.kind {
         JsonKind::Object(members) => of_members(members, depth, left),
-        JsonKind::Null
-        | JsonKind::Bool(_)
-        | JsonKind::Number(_)
-        | JsonKind::String(_)
-        | JsonKind::Array(_) => String::from("any"),
+        _ => String::from("any"),
     }
 }
 

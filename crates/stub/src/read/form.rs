@@ -284,11 +284,7 @@ pub(super) fn json_of(datum: &Datum) -> Option<Value> {
             }
             Value::Object(members)
         }
-        DatumKind::Symbol(_)
-        | DatumKind::NotFinite(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => return None,
+        _ => return None,
     })
 }
 

@@ -319,11 +319,7 @@ impl Run {
     fn batch(&self) -> Option<&Batch> {
         match &self.phase {
             Phase::Calling(batch) => Some(batch),
-            Phase::Ready
-            | Phase::Asked { .. }
-            | Phase::Streaming
-            | Phase::Closing { .. }
-            | Phase::Finished => None,
+            _ => None,
         }
     }
 
@@ -421,11 +417,7 @@ impl Run {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),
-            Phase::Ready
-            | Phase::Asked { .. }
-            | Phase::Streaming
-            | Phase::Closing { .. }
-            | Phase::Finished => {
+            _ => {
                 let text = self.text.get(self.turn_text_start..).unwrap_or_default().trim();
                 if !text.is_empty() {
                     let content = match state {

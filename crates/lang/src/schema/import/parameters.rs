@@ -131,11 +131,7 @@ impl<'j> Root<'j> {
             }
             "properties" => match &value.kind {
                 JsonKind::Object(properties) => self.properties = properties,
-                JsonKind::Null
-                | JsonKind::Bool(_)
-                | JsonKind::Number(_)
-                | JsonKind::String(_)
-                | JsonKind::Array(_) => {
+                _ => {
                     sink.report(rules::not_a_schema::no_properties(sink.at(value.span), describe(value)));
                 }
             },

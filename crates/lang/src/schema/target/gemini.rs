@@ -60,13 +60,6 @@ fn open_inside(key: &str, value: &mut Value) {
         ValueKind::Named => {
             value.as_object_mut().into_iter().flat_map(|named| named.values_mut()).for_each(open_schema);
         }
-        ValueKind::Text
-        | ValueKind::Flag
-        | ValueKind::Count
-        | ValueKind::Number
-        | ValueKind::Positive
-        | ValueKind::Vector
-        | ValueKind::Own
-        | ValueKind::Any => {}
+        _ => {}
     }
 }

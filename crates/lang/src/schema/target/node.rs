@@ -124,19 +124,7 @@ impl<'a> SchemaNode<'a> {
             (ValueKind::Schema, Value::Array(items)) if keyword == "items" => items_of(items, child),
             (ValueKind::Schemas, Value::Array(items)) => items_of(items, child),
             (ValueKind::Schema, schema) => vec![Child { name: None, node: child(schema, None, false) }],
-            (
-                ValueKind::Named
-                | ValueKind::Schemas
-                | ValueKind::Text
-                | ValueKind::Flag
-                | ValueKind::Count
-                | ValueKind::Number
-                | ValueKind::Positive
-                | ValueKind::Vector
-                | ValueKind::Own
-                | ValueKind::Any,
-                _,
-            ) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

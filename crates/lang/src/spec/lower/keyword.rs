@@ -113,12 +113,7 @@ impl Lowerer {
                 self.report_quoted(value.span, inner);
                 return None;
             }
-            DatumKind::Vector(_)
-            | DatumKind::String(_)
-            | DatumKind::Number(_)
-            | DatumKind::NotFinite(_)
-            | DatumKind::Dotted(..)
-            | DatumKind::Quoted(_) => false,
+            _ => false,
         };
         if is_flag {
             let is_true = matches!(&value.kind, DatumKind::Symbol(_));
@@ -137,14 +132,7 @@ impl Lowerer {
         match value.kind {
             // Emacs sends these unchanged.
             DatumKind::String(_) | DatumKind::Number(_) => self.json_value(value),
-            DatumKind::Symbol(_)
-            | DatumKind::Keyword(_)
-            | DatumKind::NotFinite(_)
-            | DatumKind::List(_)
-            | DatumKind::Dotted(..)
-            | DatumKind::Vector(_)
-            | DatumKind::Quoted(_)
-            | DatumKind::Invalid => None,
+            _ => None,
         }
     }
 }

@@ -29,13 +29,7 @@ fn is_key(datum: &Datum, known: &[&str]) -> bool {
     match &datum.kind {
         DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
         DatumKind::Symbol(word) | DatumKind::String(word) => is_known(word, known),
-        DatumKind::Number(_)
-        | DatumKind::NotFinite(_)
-        | DatumKind::List(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Vector(_)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => false,
+        _ => false,
     }
 }
 

@@ -66,14 +66,7 @@ impl Lowerer {
                     }
                     DatumKind::String(text) => Some(Json { span, kind: JsonKind::String(text) }),
                     DatumKind::Number(number) => Some(Json { span, kind: self.json_number(number, span) }),
-                    DatumKind::Vector(_)
-                    | DatumKind::Symbol(_)
-                    | DatumKind::Keyword(_)
-                    | DatumKind::NotFinite(_)
-                    | DatumKind::List(_)
-                    | DatumKind::Dotted(..)
-                    | DatumKind::Quoted(_)
-                    | DatumKind::Invalid => None,
+                    _ => None,
                 }
             }
         }
@@ -393,13 +386,7 @@ fn is_key(datum: &Datum) -> bool {
     match &datum.kind {
         DatumKind::Keyword(_) | DatumKind::Invalid => true,
         DatumKind::Symbol(word) => keywords::find(word).is_some(),
-        DatumKind::String(_)
-        | DatumKind::Number(_)
-        | DatumKind::NotFinite(_)
-        | DatumKind::List(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Vector(_)
-        | DatumKind::Quoted(_) => false,
+        _ => false,
     }
 }
 
@@ -440,15 +427,7 @@ pub(super) fn alist_entries(items: &[Datum]) -> Option<Vec<Entry>> {
             }),
             Some(_) | None => None,
         },
-        DatumKind::Symbol(_)
-        | DatumKind::Keyword(_)
-        | DatumKind::String(_)
-        | DatumKind::Number(_)
-        | DatumKind::NotFinite(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Vector(_)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => None,
+        _ => None,
     };
     items.iter().map(entry).collect::<Option<Vec<_>>>().map(without_duplicates)
 }

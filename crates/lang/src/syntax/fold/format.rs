@@ -69,13 +69,7 @@ pub(super) fn format_values(template: &str, values: &[Datum], budget: &mut usize
 fn written_len(value: &DatumKind) -> usize {
     match value {
         DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text) => text.len(),
-        DatumKind::Number(_)
-        | DatumKind::NotFinite(_)
-        | DatumKind::List(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Vector(_)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => 0,
+        _ => 0,
     }
 }
 

@@ -138,11 +138,7 @@ impl Builder<'_> {
             Role::Form if self.head_kind(id) == Some(Kind::Keyword) => return Class::Plist,
             Role::Form => return Class::Form,
             Role::Collection => return Class::Collection,
-            Role::CollectionArguments
-            | Role::CollectionArgument
-            | Role::Value
-            | Role::Constant
-            | Role::Code => {}
+            _ => {}
         }
         let mut children = self.tree.children(id);
         let Some(head) = children.next() else { return Class::Data };
@@ -159,19 +155,7 @@ impl Builder<'_> {
             }
             Kind::Symbol if CALLS.contains(&self.tree.text(head, self.text)) => Class::Call,
             Kind::Symbol => Class::Code,
-            Kind::List
-            | Kind::Vector
-            | Kind::Quote
-            | Kind::Function
-            | Kind::Backquote
-            | Kind::Unquote
-            | Kind::Splice
-            | Kind::Dot
-            | Kind::String
-            | Kind::Integer
-            | Kind::Float
-            | Kind::Character
-            | Kind::Opaque => Class::Data,
+            _ => Class::Data,
         }
     }
 
@@ -376,15 +360,6 @@ pub(super) fn prefix(kind: Kind) -> &'static str {
         Kind::Backquote => "`",
         Kind::Unquote => ",",
         Kind::Splice => ",@",
-        Kind::List
-        | Kind::Vector
-        | Kind::Dot
-        | Kind::Symbol
-        | Kind::Keyword
-        | Kind::String
-        | Kind::Integer
-        | Kind::Float
-        | Kind::Character
-        | Kind::Opaque => "",
+        _ => "",
     }
 }
