@@ -23,128 +23,16 @@ fn stub(steps: &str) -> Stub {
     Stub::start(scenarios.remove(0)).unwrap()
 }
 
-/// Invalid files and their findings.
-const MISTAKES: &[(&str, &[&str])] = &[
-    (
-        "",
-        &[
-            "1:1: error: no scenario in this file; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
-        ],
-    ),
-    ("(defscenari :name \"a\")", &["1:2: error: unknown form `defscenari`; did you mean `defscenario`?"]),
-    (
-        "(deftool :name \"a\")",
-        &[
-            "1:2: error: expected `defscenario`, found the spec form `deftool`; write `(defscenario :name \"weather\" \
-             (reply :text \"Hello\"))`",
-        ],
-    ),
-    (
-        "these are words\n(defscenario :name \"a\")",
-        &["1:1: error: expected a scenario such as `(defscenario :name \"weather\" …)`, found a symbol"],
-    ),
-    ("(defscenario (reply))", &["1:1: error: missing `:name`"]),
-    ("(defscenario :name \"a\")\n(defscenario :name \"a\")", &["2:1: error: duplicate scenario `a`"]),
-    (
-        "(defscenario :name \"a\" :modles [\"x\"])",
-        &["1:24: error: unknown key of a scenario `:modles`; did you mean `:models`?"],
-    ),
-    (
-        "(defscenario :name \"a\"\n (replay :text \"x\"))",
-        &["2:3: error: unknown form of a scenario `replay`; did you mean `reply`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :txt \"x\"))",
-        &["1:31: error: unknown key of a reply `:txt`; did you mean `:text`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :text 5))",
-        &["1:37: error: `:text` expects a string, found an integer"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :then rset))",
-        &["1:37: error: unknown `:then` value `rset`; did you mean `reset`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :every 20))",
-        &["1:38: error: `:every` expects a duration such as \"50ms\", found an integer"],
-    ),
-    ("(defscenario :name \"a\" (reply :text))", &["1:31: error: missing value for `:text`"]),
-    ("(defscenario :name \"a\" (reply :chunk 2 :chunk 3))", &["1:40: error: duplicate `:chunk`"]),
-    (
-        "(defscenario :name \"a\" (reply (call)))",
-        &["1:32: error: missing tool name; write `(call \"look\" (:at \"sea\"))`"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply (call \"f\" (at \"sea\"))))",
-        &["1:41: error: `call` expects arguments such as `(:at \"sea\")`, or a string"],
-    ),
-    (
-        "(defscenario :name \"a\" (misbehave index-mising))",
-        &["1:35: error: unknown fault `index-mising`; did you mean `index-missing`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (misbehave gzip redirect))",
-        &["1:40: error: `redirect` cannot be combined with `gzip`: both replace the whole answer"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :when (:last-roll tool)))",
-        &["1:38: error: unknown condition `:last-roll`; did you mean `:last-role`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :when (:last-role tol)))",
-        &["1:49: error: unknown `:last-role` value `tol`; did you mean `tool`?"],
-    ),
-    (
-        "(defscenario :name \"a\" (error :message \"x\"))",
-        &["1:25: error: missing status; write `(error 503 :message \"Loading model\")`"],
-    ),
-    ("(defscenario :name \"a\" (error 5))", &["1:31: error: `error` expects a status such as 503"]),
-    ("(defscenario :name \"a\" (play \"gone.sse\"))", &["1:30: error: cannot read `gone.sse`: no such file"]),
-    (
-        "(defscenario :name \"a\" (raw \"x\" 256))",
-        &["1:33: error: `raw` expects strings, or bytes as numbers from 0 to 255"],
-    ),
-    ("(defscenario :name \"a\" (reply :headers (:x-a \"b\r\nc\")))", &["1:41: error: invalid header `:x-a`"]),
-    (
-        "(defscenario :name \"a\" (default :text \"x\"))",
-        &["1:33: error: expected a step such as `(reply :text \"Hello\")`, found `:text`"],
-    ),
-    ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: unclosed `(`"]),
-    (
-        "(defscenario :name \"a\" (reply :whn (:turn 1)) (reply :repeta 3 :text \"x\") (error 503 :whn (:turn 1)))",
-        &[
-            "1:31: error: unknown key of a reply `:whn`; did you mean `:when`?",
-            "1:54: error: unknown key of a reply `:repeta`; did you mean `:repeat`?",
-            "1:86: error: unknown key of an error `:whn`; did you mean `:when`?",
-        ],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :zzzzzz 1) (play \"answer.sse\" :zzzzzz 1) (raw :zzzzzz 1))",
-        &[
-            "1:31: error: unknown key of a reply `:zzzzzz`; expected one of :text, :reasoning, :tokens, :finish, :usage, \
-             :chunk, :every, :delay, :then, :misbehave, :headers, :when, :repeat",
-            "1:61: error: unknown key of play `:zzzzzz`; expected one of :status, :type, :every, :then, :when, :repeat",
-            "1:77: error: unknown key of raw `:zzzzzz`; expected one of :then, :when, :repeat",
-        ],
-    ),
-    (
-        "(defscenario :name \"a\" (reply :text ,x))",
-        &["1:37: error: a backquote or comma is not a constant here"],
-    ),
-];
-
+/// `mistakes.txt` contains invalid files, each with its findings below, separated by empty lines.
 #[test]
 fn every_mistake_is_reported_with_location_and_suggestion() {
-    let mut mismatches = Vec::new();
-    for (text, expected) in MISTAKES {
-        let findings = parse(text).err().unwrap_or_default();
-        let expected: Vec<String> = expected.iter().map(|finding| format!("s.eld:{finding}")).collect();
-        if findings != expected {
-            mismatches.push(format!("{text}\n  expected {expected:#?}\n  found    {findings:#?}"));
-        }
+    let is_finding = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
+    for case in include_str!("../mistakes.txt").trim_end().split("\n\n") {
+        let (expected, text): (Vec<&str>, Vec<&str>) = case.lines().partition(is_finding);
+        let findings = parse(&text.join("\n")).err().unwrap_or_default();
+        let findings: Vec<&str> = findings.iter().map(|line| line.strip_prefix("s.eld:").unwrap()).collect();
+        assert_eq!(findings, expected, "{}", text.join("\n"));
     }
-    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
 /// No file makes the reader panic, run for a long time or report too many findings.
