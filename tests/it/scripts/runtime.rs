@@ -27,7 +27,6 @@ mod process;
 pub(crate) mod sources;
 mod stops;
 mod tables;
-mod text;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 

@@ -1,4 +1,5 @@
-//! `http`: requests reach only granted hosts, even with malicious scripts and servers.
+//! `http`: requests reach only granted hosts, even with malicious scripts and servers. Invalid requests and refused hosts
+//! are tested in `tests/test_command/scripts/scripts/http_test.lua`.
 
 use std::fmt::Write as _;
 
@@ -206,140 +207,15 @@ fn requests_of_a_keyed_call_carry_an_idempotency_key() {
 }
 
 #[test]
-fn an_invalid_request_is_an_error_and_nothing_is_sent() {
-    let server = responding(plain(200, &[], "ok"));
-    for (body, expected) in [
-        ("http.get()", "http.get: expected a URL, as a string, got nothing"),
-        ("http.get(7)", "expected a URL, as a string, got number"),
-        ("http.get(url, 'x')", "expected a table of options, got string"),
-        ("http.request(url)", "http.request: expected a table of options, got string"),
-        ("http.request()", "http.request: expected a URL, as a string, got nothing"),
-        ("http.request({})", "expected a URL"),
-        (
-            "http.get(url, { method = 'POST' })",
-            "unknown option `method`, expected one of `query`, `headers`, `timeout`, `max_bytes`, `redirects`",
-        ),
-        ("http.get(url, { Query = {} })", "unknown option `Query`"),
-        ("http.get(url, { 'a' })", "unknown option `1`"),
-        ("http.get(url, { body = 'x' })", "unknown option `body`"),
-        ("http.post(url, { a = 1 })", "a table is sent with json"),
-        ("http.post(url, 'x', { json = 1 })", "expected only one of body, json and form"),
-        ("http.request({ url = url, form = {}, json = 1 })", "expected only one of body, json and form"),
-        ("http.post(url, nil, { json = print })", "cannot encode json: function"),
-        ("http.post(url, nil, { json = { a = 0/0 } })", "cannot encode json.a: NaN"),
-        (
-            "http.get(url, { query = { a = print } })",
-            "query.a to be a string, number, boolean or an array of them, got function",
-        ),
-        ("http.get(url, { query = { a = json.null } })", "got json.null"),
-        ("http.get(url, { query = { a = '\\255' } })", "query contains a string that is not UTF-8"),
-        ("http.get(url, { query = { a = string.rep('x', 20000) } })", "query has more than"),
-        ("http.get(url, { timeout = 0 })", "expected timeout to be a positive number of seconds, got 0"),
-        ("http.get(url, { timeout = 0/0 })", "got NaN"),
-        ("http.get(url, { timeout = -1/0 })", "got -inf"),
-        ("http.get(url, { timeout = '5' })", "got string"),
-        ("http.get(url, { max_bytes = '5' })", "got string"),
-        (
-            "http.get(url, { max_bytes = 2 ^ 40 })",
-            "max_bytes to be a whole number from 1 to 33554432, got 1099511627776",
-        ),
-        ("http.get(url, { max_bytes = 1.5 })", "got 1.5"),
-        ("http.get(url, { redirects = -1 })", "from 0 to 20, got -1"),
-        ("http.get(url .. '/\\255')", "the URL is not UTF-8"),
-        // Attempts to smuggle a header or a request.
-        ("http.get(url .. '/\\r\\nX-Evil: 1')", "U+000D"),
-        ("http.get(url .. '/ HTTP/1.1\\r\\n\\r\\nGET /')", "a space"),
-        (
-            "http.get(url, { headers = { x = 'a\\r\\nx-evil: 1' } })",
-            "the value of header x contains a line end",
-        ),
-        ("http.get(url, { headers = { x = 'a\\nb' } })", "contains a line end"),
-        ("http.get(url, { headers = { x = 'a\\0b' } })", "contains a line end"),
-        ("http.get(url, { headers = { ['x: y\\r\\nz'] = 'a' } })", "invalid header name"),
-        ("http.get(url, { headers = { ['x y'] = 'a' } })", "invalid header name"),
-        ("http.get(url, { headers = { [''] = 'a' } })", "invalid header name"),
-        ("http.get(url, { headers = { x = {} , y = true } })", "headers[\"y\"] to be a string, got boolean"),
-        ("http.request({ url = url, method = 'GET / HTTP/1.1\\r\\nx: y' })", "expected method to be a word"),
-        ("http.request({ url = url, method = '' })", "expected method to be a word"),
-        ("http.request({ url = url, method = 'CONNECT' })", "expected method to be a word"),
-        ("http.request({ url = url, method = 'trace' })", "expected method to be a word"),
-        ("http.post(url, string.rep('x', 33554433))", "longer than 32 MiB"),
-    ] {
-        let message = caught_message(&server, body);
-        assert!(message.contains(expected), "{body}: {message}");
-        assert!(!message.chars().any(char::is_control), "{message:?}");
-    }
-    for header in [
-        "Host",
-        "Content-Length",
-        "Transfer-Encoding",
-        "Connection",
-        "Upgrade",
-        "Proxy-Authorization",
-        "proxy-x",
-        "TE",
-        "Expect",
-        "Keep-Alive",
-        "Trailer",
-    ] {
-        let message =
-            caught_message(&server, &format!("http.get(url, {{ headers = {{ ['{header}'] = 'x' }} }})"));
-        assert!(message.contains("is set automatically"), "{header}: {message}");
-    }
-    let many = caught_message(
-        &server,
-        "local h = {} for i = 1, 101 do h['x' .. i] = 'a' end http.get(url, { headers = h })",
-    );
-    assert!(many.contains("more than 100 headers"), "{many}");
-    assert_eq!(server.connections(), 0);
-}
-
-#[test]
-fn hosts_without_a_grant_are_refused_and_the_error_names_the_grant() {
+fn granted_hosts_are_reached_under_every_name() {
     let server = responding(plain(200, &[], "ok"));
     let port = server.address().port();
-    for (net, url, advice) in [
-        (&[][..], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["127.0.0.1"], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["127.0.0.1:*"], format!("http://localhost:{port}/"), format!("\"localhost:{port}\"")),
-        (&["localhost:*"], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["*:*"], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["*:*"], format!("http://localhost:{port}/"), format!("\"localhost:{port}\"")),
-        (&["*:*"], format!("http://app.localhost:{port}/"), format!("\"app.localhost:{port}\"")),
-        (&["*:*"], format!("http://2130706433:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["*:*"], format!("http://0x7f.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["*:*"], format!("http://0177.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-        (&["*:*"], format!("http://[::ffff:127.0.0.1]:{port}/"), format!("\"[::ffff:7f00:1]:{port}\"")),
-        (&["*:*"], format!("http://0:{port}/"), format!("\"0.0.0.0:{port}\"")),
-        (&["*"], String::from("http://169.254.169.254/latest/"), String::from("\"169.254.169.254\"")),
-        (&["a.example"], String::from("https://b.example/"), String::from("\"b.example\"")),
-        (&["a.example"], String::from("https://a.example:8443/"), String::from("\"a.example:8443\"")),
-        (&["127.0.0.1:1"], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
-    ] {
-        let error = run_with_grants(net, &url, "return http.get(url)").unwrap_err();
-        assert_eq!(error.kind, ToolErrorKind::Permission, "{net:?} {url}: {error}");
-        assert!(error.message.contains(&format!(":allow (:net [{advice}])")), "{net:?} {url}: {error}");
-        assert!(error.message.starts_with("scripts/probe.lua:1: http.get: "), "{error}");
-    }
-    assert_eq!(server.connections(), 0);
     for (net, url) in [
         (&["127.0.0.1:*"][..], format!("http://2130706433:{port}/")),
         (&["localhost:*"], format!("http://LOCALHOST.:{port}/")),
         (&["*.localhost:*"], format!("http://app.localhost:{port}/")),
     ] {
         assert_eq!(run_with_grants(net, &url, "return http.get(url).body"), Ok(json!("ok")), "{net:?} {url}");
-    }
-    for (url, expected) in [
-        (
-            "file:///etc/passwd",
-            "unsupported scheme `file`, expected http or https; use fs.read to read files",
-        ),
-        ("ftp://127.0.0.1/", "unsupported scheme `ftp`"),
-        ("data:,x", "unsupported scheme `data`"),
-        ("http://granted.example@127.0.0.1/", "the URL must not contain a user or password"),
-    ] {
-        let error = run_with_grants(&["*:*", "127.0.0.1:*"], url, "return http.get(url)").unwrap_err();
-        assert!(error.message.contains(expected), "{url}: {error}");
     }
 }
 

@@ -1,0 +1,4 @@
+return function()
+  http.get(fs)
+  return 1
+end

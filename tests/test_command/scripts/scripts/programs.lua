@@ -1,0 +1,4 @@
+return function()
+  http.get(process)
+  return 1
+end

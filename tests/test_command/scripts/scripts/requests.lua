@@ -1,0 +1,4 @@
+return function()
+  env.get(http)
+  return 1
+end
