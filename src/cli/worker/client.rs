@@ -73,7 +73,8 @@ impl ClientWorkers {
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
         let mut opened =
-            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
+            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?
+                .observed(&generation);
         if self.reports_errors {
             opened = opened.reporting_errors();
         }

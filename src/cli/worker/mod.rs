@@ -121,12 +121,9 @@ pub(in crate::cli) fn open(
     }
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
-    let mut open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)?;
-    if recorded.is_some() {
-        // A replay exports no telemetry.
-        open.config.observer = None;
-    }
-    Ok(open)
+    let open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)?;
+    // A replay exports no telemetry.
+    Ok(if recorded.is_some() { open } else { open.observed(&generation) })
 }
 
 impl OpenWorker {
@@ -141,12 +138,16 @@ impl OpenWorker {
         (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
         servers: Servers,
     ) -> Result<Self, CliError> {
-        let generation = project.current();
         let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
-        let mut config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
-        config.observer =
-            telemetry::observer(|| (api_key(&spec), secrets(&[], &generation).unwrap_or_default()));
+        let config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
         Ok(Self { spec, tools, config, servers })
+    }
+
+    /// Exports the requests, without the secrets of `generation`, if the environment names a collector.
+    pub(in crate::cli) fn observed(mut self, generation: &Generation) -> Self {
+        self.config.observer =
+            telemetry::observer(|| (api_key(&self.spec), secrets(&[], generation).unwrap_or_default()));
+        self
     }
 
     /// Reports errors to the model where the spec does not set what happens to them. For conversations: a person sees

@@ -1,6 +1,6 @@
 //! The export of OpenTelemetry traces and metrics, of all workers of the command. The environment configures it.
 //!
-//! Without the feature `otel`, nothing is exported.
+//! Without the feature `otel`, nothing is exported, and a warning reports that.
 
 use std::sync::Arc;
 
@@ -78,14 +78,34 @@ mod export {
 
 #[cfg(not(feature = "otel"))]
 mod export {
-    use std::sync::Arc;
+    use std::sync::{Arc, Once};
 
     use deftool_record::Secrets;
     use deftool_worker::Observer;
 
+    use crate::cli::outcome::environment;
+    use crate::cli::terminal::output::eprint_line;
+
+    /// The variables that name a collector.
+    const COLLECTORS: [&str; 3] = [
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    ];
+
+    static WARNING: Once = Once::new();
+
     pub(in crate::cli) fn observer(
         _: impl FnOnce() -> (Option<String>, Secrets),
     ) -> Option<Arc<dyn Observer>> {
+        if let Some(name) = COLLECTORS.iter().find(|name| environment(name).is_some()) {
+            WARNING.call_once(|| {
+                eprint_line(&format!(
+                    "warning: {name} is ignored: this build has no telemetry; use a release package, or build with \
+                     `--features otel`"
+                ));
+            });
+        }
         None
     }
 

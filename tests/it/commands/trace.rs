@@ -214,3 +214,23 @@ fn a_resumed_request_keeps_its_trace() {
     expect_trace(&model, 2);
     expect_trace(&web, 1);
 }
+
+/// A build without telemetry reports that it ignores a collector. A replay would not use it.
+#[cfg(not(feature = "otel"))]
+#[test]
+fn a_build_without_telemetry_ignores_a_collector_with_one_warning() {
+    let project = project();
+    let (_web, url) = web();
+    let model = model("fetch", &url);
+    let warning = "warning: OTEL_EXPORTER_OTLP_ENDPOINT is ignored: this build has no telemetry; use a release package, \
+                   or build with `--features otel`\n";
+    let endpoint = model.endpoint();
+    let record = ["run", "x", "--trust", "--record", "r.jsonl", "--endpoint", &endpoint];
+    for (arguments, count) in [(&record[..], 1), (&["run", "--trust", "--replay", "r.jsonl"], 0)] {
+        let mut command = project.command(arguments);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318").stdin(Stdio::null());
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "done"), "{ended:?}");
+        assert_eq!(ended.stderr.matches(warning).count(), count, "{ended:?}");
+    }
+}
