@@ -7,6 +7,7 @@ mod commands;
 mod options;
 mod outcome;
 mod project;
+pub mod serve;
 mod terminal;
 mod worker;
 
@@ -23,6 +24,11 @@ use terminal::output;
 
 /// Runs the command given on the command line.
 pub fn main() -> ExitCode {
+    program(run)
+}
+
+/// Runs a program, whose executable is also the host of its scripts and the guard of its programs.
+fn program(run: impl FnOnce() -> ExitCode) -> ExitCode {
     deftool_script::return_large_blocks();
     // The processes that deftool starts itself have no options.
     let result = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {

@@ -11,8 +11,6 @@ mod managed;
 mod real;
 mod reports;
 mod repository;
-#[cfg(feature = "restate")]
-mod restate;
 mod scripts;
 mod support;
 mod worker;

@@ -31,8 +31,6 @@ mod files;
 mod journal;
 mod model;
 mod queue;
-#[cfg(feature = "restate")]
-pub mod restate;
 mod store;
 
 pub use journal::SqliteJournal;

@@ -23,8 +23,6 @@ mod replay;
 mod rpc;
 mod rule;
 mod run;
-#[cfg(feature = "restate")]
-mod serve;
 mod stub;
 mod targets;
 mod test;
@@ -130,8 +128,6 @@ commands! {
     Rpc(rpc::RpcOptions),
     /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
     Acp(acp::AcpOptions),
-    /// Run the workers of the project on a durable engine that several machines share
-    Serve(serve::ServeOptions) in "restate",
     /// Replay recordings without a model, or validate recorded calls against the specs
     Replay(replay::ReplayOptions),
     /// Write a recording or a journal as an HTML page, or the difference of two

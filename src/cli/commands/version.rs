@@ -13,7 +13,6 @@ pub(in crate::cli) fn long_version() -> &'static str {
         let features = [
             ("cli", cfg!(feature = "cli")),
             ("otel", cfg!(feature = "otel")),
-            ("restate", cfg!(feature = "restate")),
             ("types", cfg!(feature = "types")),
         ];
         let features: Vec<&str> =

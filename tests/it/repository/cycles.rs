@@ -139,7 +139,7 @@ fn files_do_not_import_each_other_in_cycles() {
 }
 
 /// The parts of the command from the lowest to the highest layer.
-const CLI: [&str; 6] = ["terminal", "outcome", "options", "project", "worker", "commands"];
+const CLI: [&str; 7] = ["terminal", "outcome", "options", "project", "worker", "serve", "commands"];
 
 #[test]
 fn parts_of_the_command_import_only_lower_ones() {

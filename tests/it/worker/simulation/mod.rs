@@ -16,7 +16,6 @@
 //! | `facade` | the worker's API as the actors use it |
 //! | `invariants`, `tracker`, `sent`, `oracle`, `ledger` | the invariants and their checks |
 //! | `replay` | replay of the recording of a run |
-//! | `scenario` | the requests without what depends on time, for a comparison with Restate |
 //! | `faults`, `coverage` | tests that every check can fail, and that every situation occurs |
 
 mod actors;
@@ -35,8 +34,6 @@ mod refusals;
 mod replay;
 mod reply;
 mod responses;
-#[cfg(feature = "restate")]
-pub(crate) mod scenario;
 mod script;
 mod sent;
 mod sim;

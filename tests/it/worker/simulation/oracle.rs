@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use super::invariants::{Invariant, Violation};
 use super::ledger::{Case, Exchange, Turn};
-use super::refusals::next_body_fallback;
 use super::script::{Form, Head, PROMPT_TOKENS, Part, ReplyContent, ReplyEnd, Tail, Written};
 use super::tools::Generation;
 use super::tracker::EventTracker;
@@ -178,7 +177,7 @@ fn of_status(
     let Some(exchange) = turn.exchanges.last() else { return again };
     let has = |feature: &str| exchange.script.features.contains(&feature);
     let is_read = exchange.is_delivered();
-    if next_body_fallback(exchange, &case.body_fallbacks, config.run.fallback).is_some() {
+    if exchange.next_body_fallback(&case.body_fallbacks, config.run.fallback).is_some() {
         return again;
     }
     if is_read && has("head: context overflow") {

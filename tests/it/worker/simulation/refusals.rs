@@ -7,7 +7,6 @@ use deftool_chat::request::{Fallback, RunConfig};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::ledger::Exchange;
 use super::wire;
 
 /// A request feature that a server refuses.
@@ -103,7 +102,7 @@ impl RefusedFeature {
     }
 
     /// Returns the body fallback that must follow, if there is one.
-    fn answer(
+    pub(super) fn answer(
         self,
         body: &Value,
         body_fallbacks: &BodyFallbacks,
@@ -150,16 +149,6 @@ const LIMITS: [(&str, BodyFallback); 2] = [
     ("max_tokens", BodyFallback::UseMaxCompletionTokens),
     ("max_completion_tokens", BodyFallback::UseMaxTokens),
 ];
-
-/// Returns the body fallback that must follow an exchange. `body_fallbacks` are those already in use.
-pub(super) fn next_body_fallback(
-    exchange: &Exchange,
-    body_fallbacks: &BodyFallbacks,
-    fallback: Fallback,
-) -> Option<BodyFallback> {
-    let refused = exchange.script.refused.filter(|_| exchange.is_delivered() && exchange.streams)?;
-    refused.answer(&exchange.body, body_fallbacks, fallback)
-}
 
 /// The layout of a conversation.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use super::super::dice::Dice;
 use super::super::faults::Fault;
 use super::super::invariants::{Invariant, Violation};
 use super::super::ledger::{Exchange, Turn};
-use super::super::refusals::{self, next_body_fallback};
+use super::super::refusals;
 use super::super::script::{ExchangeContext, Script};
 use super::super::sent::{check_body, check_retry, check_tools};
 use super::super::wire::lose_answer;
@@ -65,7 +65,7 @@ impl Simulation {
         }
         let last = case.turns.last().and_then(|turn| turn.exchanges.last()).filter(|_| attempt > 1);
         let body_fallback =
-            last.and_then(|last| next_body_fallback(last, &case.body_fallbacks, config.run.fallback));
+            last.and_then(|last| last.next_body_fallback(&case.body_fallbacks, config.run.fallback));
         case.body_fallbacks.extend(body_fallback.map(refusals::bit));
         if api != self.plan.config.api {
             results.push(Err(Violation {

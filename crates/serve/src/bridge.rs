@@ -18,7 +18,7 @@ pub struct RestateJournal {
 
 /// What a worker writes to the journal of one request.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Begin(Box<JournaledRequest>),
     Entries(u64, Vec<JournalEntry>),
     /// The request waits until everything before is stored.
@@ -28,7 +28,7 @@ pub(super) enum Item {
 impl RestateJournal {
     /// Begins to pass the entries of a request to the returned receiver. The earlier receiver of the request, if any,
     /// ends.
-    pub(super) fn attach(&self, request_id: &str) -> mpsc::UnboundedReceiver<Item> {
+    pub(crate) fn attach(&self, request_id: &str) -> mpsc::UnboundedReceiver<Item> {
         // Not bounded, but it contains no more than the worker keeps of the request.
         let (sender, receiver) = mpsc::unbounded_channel();
         self.handlers().insert(request_id.to_owned(), sender);
@@ -36,7 +36,7 @@ impl RestateJournal {
     }
 
     /// Removes a request.
-    pub(super) fn detach(&self, request_id: &str) {
+    pub(crate) fn detach(&self, request_id: &str) {
         self.handlers().remove(request_id);
     }
 

@@ -15,6 +15,8 @@ use super::*;
 /// The addresses of the nodes, and of the workers.
 const NODES: [&str; 3] = ["10.213.0.1", "10.213.0.2", "10.213.0.3"];
 pub(super) const WORKERS: &str = "10.213.0.254";
+/// The port for clients in `examples/restate/three-nodes.toml`.
+pub(super) const INGRESS: u16 = 8070;
 /// Only for a test that fails.
 const LIMIT: Duration = Duration::from_secs(600);
 /// The size of the file system of a node.
@@ -94,7 +96,7 @@ impl Cluster {
             let url = format!("http://{}:{port}/{path}", NODES[node]);
             self.client.send(&url, None).is_some_and(|(status, _)| status == 200)
         };
-        health(9070, "health") && health(8080, "restate/health")
+        health(9070, "health") && health(INGRESS, "restate/health")
     }
 
     fn wait_until_ready(&self) {
@@ -240,7 +242,7 @@ fn nothing_is_lost_or_repeated_when_workers_nodes_network_and_disks_fail() {
         // An equal part of the requests before each fault.
         for id in waiting.by_ref().take(requests / (faults.len() - 1)) {
             let path = format!("Request/{id}/run/send");
-            cluster.ask(8080, &path, Some(&json!({"prompt": "hello"})), |status| status < 300);
+            cluster.ask(INGRESS, &path, Some(&json!({"prompt": "hello"})), |status| status < 300);
         }
         std::thread::sleep(Duration::from_millis(random.u64(0..500)));
         let lasts = Duration::from_millis(random.u64(2_000..8_000));
@@ -274,7 +276,7 @@ fn nothing_is_lost_or_repeated_when_workers_nodes_network_and_disks_fail() {
     }
     for id in &ids {
         let path = format!("restate/workflow/Request/{id}/attach");
-        check_result(seed, &cluster.ask(8080, &path, None, |status| status == 200));
+        check_result(seed, &cluster.ask(INGRESS, &path, None, |status| status == 200));
     }
     println!(
         "seed {seed}: {requests} requests in {:.0} s, {}",

@@ -2,6 +2,7 @@
 
 use deftool_chat::Message;
 use deftool_chat::request::{Event, JournalEntry, Outcome, Signal};
+use deftool_lang::text::digest;
 use deftool_record::JournaledRequest;
 use deftool_worker::SubmitRequest;
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,12 @@ pub struct Submission {
 }
 
 impl Submission {
-    pub(super) fn into_request(self) -> SubmitRequest {
+    /// Returns the digest of the submission.
+    pub(crate) fn digest(&self) -> String {
+        digest([serde_json::to_vec(self).unwrap_or_default()])
+    }
+
+    pub(crate) fn into_request(self) -> SubmitRequest {
         let Self { worker: _, prompt, mut messages, system, model, params, tools, job_name } = self;
         messages.extend(prompt.map(|content| Message::User { content }));
         SubmitRequest {
@@ -85,22 +91,22 @@ pub struct ApprovalRequest {
 
 /// What a worker did until the request had to be stored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// The start of the request, in its first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) start: Option<Box<JournaledRequest>>,
-    pub(super) entries: Vec<(u64, JournalEntry)>,
+    pub(crate) start: Option<Box<JournaledRequest>>,
+    pub(crate) entries: Vec<(u64, JournalEntry)>,
     /// Whether consumers receive the events up to this step.
     #[serde(default)]
-    pub(super) publishes: bool,
+    pub(crate) publishes: bool,
     /// The conversation, in the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) messages: Option<Vec<Message>>,
+    pub(crate) messages: Option<Vec<Message>>,
 }
 
 impl Step {
     /// Returns the events of the step.
-    pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().filter_map(|(_, entry)| match entry {
             JournalEntry::Event(event) => Some(event),
             JournalEntry::Reply(_) | JournalEntry::Log { .. } => None,
@@ -108,7 +114,7 @@ impl Step {
     }
 
     /// Returns the calls of exit tools.
-    pub(super) fn signals(&self) -> impl Iterator<Item = &Signal> {
+    pub(crate) fn signals(&self) -> impl Iterator<Item = &Signal> {
         self.events().filter_map(|event| match event {
             Event::Signal(signal) => Some(signal),
             _ => None,
@@ -116,7 +122,7 @@ impl Step {
     }
 
     /// Returns the outcome, in the last step.
-    pub(super) fn outcome(&self) -> Option<&Outcome> {
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
         self.events().find_map(|event| match event {
             Event::Finished(outcome) => Some(outcome.as_ref()),
             _ => None,

@@ -161,7 +161,6 @@ fn a_page_is_full_at_one_megabyte() {
 }
 
 /// A suspended request has one span, in the same trace as its parts.
-#[cfg(feature = "otel")]
 #[test]
 fn a_suspended_request_has_one_span() {
     let Some(engine) = Engine::start() else { return };

@@ -8,12 +8,16 @@
 //!
 //! | service | handler | |
 //! |---|---|---|
-//! | `Request/ID` | `run` | runs a [`Submission`]; returns a [`RequestResult`] |
+//! | `Request/ID` | `submit` | runs a [`Submission`]; returns a [`RequestResult`], also when it is repeated |
+//! | | `run` | the workflow, which `submit` calls |
 //! | | `events` | returns the [`EventPage`] at a cursor; waits for it |
 //! | | `signal` | waits for the call of an exit tool |
 //! | | `cancel` | ends the request |
 //! | `Conversation/ID` | `send` | sends a message; returns a [`RequestResult`] |
 //! | | `messages` | returns the conversation |
+//!
+//! A new request whose worker cannot be used fails with an HTTP status ([`OpenFailure`]). One that has begun waits, and
+//! Restate repeats the attempt; each reason is reported.
 
 mod attempt;
 mod bridge;
@@ -22,6 +26,7 @@ mod protocol;
 mod service;
 
 pub use bridge::RestateJournal;
-pub use host::{Host, OpenFailure, OpenWorker};
+pub use deftool::cli::serve::OpenFailure;
+pub use host::{Host, OpenWorker};
 pub use protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
 pub use service::serve;

@@ -1,7 +1,10 @@
-//! `deftool serve` with a real Restate server, which `tests/restate/install` installs.
+//! `deftool-serve` with a real Restate server, which `tests/restate/install` installs.
 //!
-//! Without the server, these tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in
+//! Without the server, most tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in
 //! `.ci/run-extended`, they fail instead.
+
+// Helpers outside of a `#[test]` are tests, too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[cfg(target_os = "linux")]
 mod cluster;
@@ -9,6 +12,9 @@ mod cluster;
 mod load;
 mod operation;
 mod scenarios;
+mod simulation;
+mod start;
+mod support;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -16,13 +22,15 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use deftool::project::Trust;
+use deftool::{SubmitRequest, Worker};
 use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish};
 use deftool_test_support::step;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::support::ledger::{SLOW_SCRIPT, calling, kill, project, runs, spawn, wait_until};
-use crate::support::project::Project;
+use support::ledger::{SLOW_SCRIPT, calling, kill, project, runs, spawn, wait_until};
+use support::project::Project;
 
 /// The status with which Restate answers that a workflow has not ended.
 const NOT_READY: u16 = 470;
@@ -220,17 +228,7 @@ fn node(mut command: Command, folder: &Path, ports: [u16; 3]) -> Command {
 
 /// Returns the command of a worker that listens at `address`.
 fn serve_command(address: &str, project: &Project, server: &Server) -> Command {
-    let endpoint = server.endpoint();
-    project.command(&[
-        "serve",
-        "--durable",
-        "restate",
-        "--listen",
-        address,
-        "--endpoint",
-        &endpoint,
-        "--trust",
-    ])
+    project.command(&["--listen", address, "--endpoint", &server.endpoint(), "--trust"])
 }
 
 fn serve_at(port: u16, project: &Project, server: &Server) -> Child {
@@ -247,7 +245,7 @@ fn start_worker(command: Command, address: &str) -> Child {
 
 /// Returns the command that starts a node; `None`: the server is not installed.
 fn start_script() -> Option<Command> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let Some(program) = program(&root.join("tests/restate")) else {
         assert!(
             std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
@@ -329,6 +327,18 @@ fn merged(events: Vec<Value>) -> Vec<Value> {
     merged
 }
 
+/// Runs a request in this process. Returns its events.
+async fn run_in_process(project: &Project, server: &Server, prompt: &str) -> Vec<Value> {
+    let worker = Worker::open(project.path("")).endpoint(server.endpoint()).trust(Trust::Everything);
+    let worker = worker.start().await.unwrap();
+    let mut reply = worker.stream(SubmitRequest::prompt(prompt)).unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = reply.next().await {
+        events.push(serde_json::to_value(&*event).unwrap());
+    }
+    events
+}
+
 #[test]
 fn a_request_has_the_same_events_as_in_process() {
     let Some(engine) = Engine::start() else { return };
@@ -342,14 +352,12 @@ fn a_request_has_the_same_events_as_in_process() {
         ])
     };
     let alone = server();
-    let arguments = ["run", "hello", "--trust", "--json", "--endpoint", &alone.endpoint()];
-    let ended = project.run(&arguments);
-    let expected: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let expected = engine.client.runtime.block_on(run_in_process(&project, &alone, "hello"));
 
     let shared = server();
     let worker = engine.serve(&project, &shared);
     engine.register();
-    let (status, result) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
+    let (status, result) = engine.call("Request/r1/submit", &json!({"prompt": "hello"}));
     assert_eq!(status, 200, "{result}");
     assert_eq!(result["outcome"]["state"], "completed", "{result}");
     let events = engine.events("r1");
@@ -360,7 +368,11 @@ fn a_request_has_the_same_events_as_in_process() {
     };
     assert_eq!(roles(&alone), roles(&shared));
 
-    // The same id is one request, before and after its end.
+    // The same id is one request.
+    let repeated = engine.call("Request/r1/submit", &json!({"prompt": "hello"}));
+    assert_eq!(repeated, (200, result.clone()));
+    let (status, error) = engine.call("Request/r1/submit", &json!({"prompt": "other"}));
+    assert_eq!((status, &error["message"]), (409, &json!("a different submission has this id")));
     let (status, _) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
     assert_eq!((status, shared.posts().len()), (409, 2));
     assert_eq!(engine.result("r1"), result);

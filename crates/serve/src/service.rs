@@ -13,12 +13,16 @@ use restate_sdk::prelude::*;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
-use super::attempt::Attempt;
-use super::host::Host;
-use super::protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
+use crate::attempt::Attempt;
+use crate::host::{Failure, Host};
+use crate::protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
 
 /// Code of the error with which Restate reports that a request was canceled.
 const CANCELED: u16 = 409;
+/// Code of the error with which Restate reports that a workflow was called before, and of a different submission.
+const CONFLICT: u16 = 409;
+/// The promise that contains the digest of the submission, from the start of a request.
+const SUBMISSION: &str = "submission";
 /// The promise that the end of a request resolves.
 const END: &str = "end";
 /// The key of the id of the invocation in the state of a request.
@@ -43,6 +47,37 @@ struct Request {
 
 #[workflow]
 impl Request {
+    /// Runs the request and waits for its result. The same submission again has the same result.
+    #[handler]
+    async fn submit(
+        &self,
+        ctx: SharedWorkflowContext<'_>,
+        submission: Json<Submission>,
+    ) -> HandlerResult<Json<RequestResult>> {
+        let submission = submission.into_inner();
+        let digest = submission.digest();
+        if ctx.peek_promise::<String>(SUBMISSION).await?.is_none() {
+            let (host, worker) = (Arc::clone(&self.host), submission.worker.clone());
+            let id = ctx.key().to_owned();
+            // Before the workflow begins, so that the client can use the id again.
+            ctx.run(|| async move {
+                let opened = host.open(worker.as_deref()).await;
+                opened.map(drop).map_err(|failure| host.fail(&id, Failure::of_new(failure)))
+            })
+            .await?;
+        }
+        let result = ctx.workflow_client::<RequestClient>(ctx.key()).run(Json(submission)).call();
+        let invocation = result.invocation_handle().await?;
+        match result.await {
+            Err(error) if error.code() == CONFLICT => {}
+            result => return Ok(result?),
+        }
+        if ctx.promise::<String>(SUBMISSION).await? != digest {
+            return Err(TerminalError::new_with_code(CONFLICT, "a different submission has this id").into());
+        }
+        Ok(invocation.attach().await?)
+    }
+
     #[handler]
     async fn run(
         &self,
@@ -50,7 +85,9 @@ impl Request {
         submission: Json<Submission>,
     ) -> HandlerResult<Json<RequestResult>> {
         ctx.set(INVOCATION, ctx.invocation_id().to_owned());
-        let attempt = Attempt::new(Arc::clone(&self.host), ctx.key().to_owned(), submission.into_inner());
+        let submission = submission.into_inner();
+        ctx.resolve_promise(SUBMISSION, submission.digest());
+        let attempt = Attempt::new(Arc::clone(&self.host), ctx.key().to_owned(), submission);
         let attempt = Arc::new(Mutex::new(attempt));
         let mut called = BTreeSet::new();
         let (mut cursor, mut page) = (0, EventPage::default());

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use deftool_chat::request::{Approval, Event, JournalEntry, OnFailure};
 use deftool_record::JournaledRequest;
-use deftool_worker::{Origin, ResumeError, SubmitError, Worker};
-use restate_sdk::errors::{HandlerError, TerminalError};
+use deftool_worker::{NotReady, Origin, ResumeError, SubmitError, Worker, WorkerState};
+use restate_sdk::errors::HandlerError;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::bridge::Item;
-use super::host::{Host, OpenFailure};
-use super::protocol::{Step, Submission};
+use crate::bridge::Item;
+use crate::host::{Failure, Host};
+use crate::protocol::{Step, Submission};
 
 /// Maximum time until consumers in other processes receive events. Fewer pages cost less.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ const FULL_PAGE: usize = 1 << 20;
 const MAX_STEP: Duration = Duration::from_secs(2);
 
 /// An attempt to execute one request. Dropping it stops the request in this process.
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     host: Arc<Host>,
     id: String,
     submission: Submission,
@@ -67,7 +67,7 @@ struct Live {
 }
 
 impl Attempt {
-    pub(super) fn new(host: Arc<Host>, id: String, submission: Submission) -> Self {
+    pub(crate) fn new(host: Arc<Host>, id: String, submission: Submission) -> Self {
         Self {
             host,
             id,
@@ -86,7 +86,7 @@ impl Attempt {
 
     /// Produces the next step if the request runs in this process, which means that no further step is stored. A step that
     /// is ready at once costs less: its start and its result are sent together.
-    pub(super) async fn running_step(&mut self) -> Option<Result<Step, HandlerError>> {
+    pub(crate) async fn running_step(&mut self) -> Option<Result<Step, HandlerError>> {
         match self.live {
             Some(_) => Some(self.next_step().await),
             None => None,
@@ -98,10 +98,10 @@ impl Attempt {
     ///
     /// # Errors
     /// If the worker does not accept the request. Restate tries again unless the error is terminal.
-    pub(super) async fn next_step(&mut self) -> Result<Step, HandlerError> {
+    pub(crate) async fn next_step(&mut self) -> Result<Step, HandlerError> {
         let live = match self.live.take() {
             Some(live) => live,
-            None => self.go_live().await?,
+            None => self.go_live().await.map_err(|failure| self.host.fail(&self.id, failure))?,
         };
         let live = self.live.insert(live);
         for (call_id, approval) in std::mem::take(&mut self.answers) {
@@ -123,19 +123,15 @@ impl Attempt {
     }
 
     /// Submits the request to the worker, or continues it.
-    async fn go_live(&self) -> Result<Live, HandlerError> {
-        let worker = match (self.host.open_worker)(self.submission.worker.as_deref()).await {
-            Ok(worker) => worker,
-            // A request that has begun waits for a process with its worker.
-            Err(OpenFailure::Unknown(message)) if self.start.is_none() => {
-                return Err(TerminalError::new_with_code(404, message).into());
-            }
-            Err(failure) => return Err(failure.into()),
-        };
+    async fn go_live(&self) -> Result<Live, Failure> {
+        let is_new = self.start.is_none();
+        let worker = self.host.open(self.submission.worker.as_deref()).await;
+        let worker = worker
+            .map_err(|failure| if is_new { Failure::of_new(failure) } else { Failure::repeats(failure) })?;
         // An earlier attempt in this process may not have ended.
         let forgotten = forget(&worker, &self.id);
         if tokio::time::timeout(MAX_STEP, forgotten).await.is_err() {
-            return Err("an earlier attempt is still being stopped".into());
+            return Err(Failure::repeats("an earlier attempt is still being stopped"));
         }
         let items = self.host.journal.attach(&self.id);
         let submitted = match &self.start {
@@ -166,17 +162,21 @@ impl Attempt {
                 self.host.journal.detach(&self.id);
                 Err(match error {
                     ResumeError::Submit(SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_)) => {
-                        TerminalError::new_with_code(400, error.to_string()).into()
+                        Failure::ends(400, error)
                     }
+                    ResumeError::Submit(SubmitError::WorkerNotReady(NotReady {
+                        state: WorkerState::Failed,
+                        ..
+                    })) if is_new => Failure::ends(503, error),
                     // Another process, or a later version, may be able to continue it.
-                    ResumeError::Submit(_) | ResumeError::Entries(_) => error.into(),
+                    ResumeError::Submit(_) | ResumeError::Entries(_) => Failure::repeats(error),
                 })
             }
         }
     }
 
     /// Adds a stored step. The request continues if it waits for that.
-    pub(super) fn add(&mut self, step: Step) {
+    pub(crate) fn add(&mut self, step: Step) {
         if let Some(start) = &step.start {
             self.start = Some(start.clone());
         }
@@ -230,7 +230,7 @@ impl Attempt {
 
     /// Stops the request in this process if it waits only for approvals, and returns these calls; otherwise returns no
     /// calls. The request does not keep its slot, because an answer may take days.
-    pub(super) fn suspend_for_approvals(&mut self) -> Vec<String> {
+    pub(crate) fn suspend_for_approvals(&mut self) -> Vec<String> {
         if !self.running.is_empty() || self.asked.is_empty() {
             return Vec::new();
         }
@@ -239,7 +239,7 @@ impl Attempt {
     }
 
     /// Answers an approval request.
-    pub(super) fn approve(&mut self, call_id: String, approval: Approval) {
+    pub(crate) fn approve(&mut self, call_id: String, approval: Approval) {
         self.asked.remove(&call_id);
         self.answered.insert(call_id.clone());
         self.answers.push((call_id, approval));
@@ -256,7 +256,7 @@ impl Attempt {
     }
 
     /// Cancels the request.
-    pub(super) fn cancel(&mut self) {
+    pub(crate) fn cancel(&mut self) {
         self.is_canceled = true;
     }
 }

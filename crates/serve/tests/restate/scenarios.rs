@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deftool_chat::Message;
-use deftool_durable::restate::{Host, OpenFailure, RestateJournal, Submission, serve};
+use deftool_serve::{Host, OpenFailure, RestateJournal, Submission, serve};
 use deftool_test_support::step;
 use deftool_worker::{SubmitRequest, Worker};
 use futures_util::FutureExt;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{Engine, merged, without_times};
-use crate::worker::simulation::scenario::{CaseRun, Scenario};
+use crate::simulation::scenario::{CaseRun, Scenario};
 
 /// The seeds of a full run.
 const SEEDS: u64 = 400;
@@ -68,7 +68,7 @@ fn start_workers(engine: &Engine, scenarios: &[Arc<Scenario>]) {
         });
         std::future::ready(opened.ok_or_else(|| OpenFailure::Unknown(name.to_owned()))).boxed()
     };
-    let host = Host { open_worker: Box::new(open_worker), journal };
+    let host = Host::new(Box::new(open_worker), journal, |_| {});
     let runtime = &engine.client.runtime;
     let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", engine.worker))).unwrap();
     runtime.spawn(serve(host, listener, std::future::pending::<()>()));

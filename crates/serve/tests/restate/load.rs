@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::cluster::{Cluster, WORKERS};
+use super::cluster::{Cluster, INGRESS, WORKERS};
 use super::*;
 
 /// Number of turns with a call in a long request.
@@ -82,12 +82,11 @@ fn measure_steps(empty_handler: &str) {
     command.arg(&address);
     let empty = start_worker(command, &address);
     engine.register_at(port);
-    let (journal, endpoint) = (project.path("requests.journal"), server.endpoint());
-    let run = |turns: usize, options: &[&str]| {
-        let prompt = turns.to_string();
-        let arguments = [&["run", &prompt, "--trust", "--json", "--endpoint", &endpoint], options].concat();
+    let in_process = |turns: usize| {
         let started = Instant::now();
-        assert_eq!(project.run(&arguments).code, Some(0));
+        let prompt = turns.to_string();
+        let events = engine.client.runtime.block_on(run_in_process(&project, &server, &prompt));
+        assert_eq!(events.last().unwrap()["state"], "completed");
         ms(started)
     };
     let durable = |turns: usize, id: &str| {
@@ -109,31 +108,27 @@ fn measure_steps(empty_handler: &str) {
         assert_eq!(engine.call(&format!("Empty/{id}/run"), &json!(steps)).0, 200);
         ms(started)
     };
-    let with_journal = ["--journal", journal.to_str().unwrap()];
-    let (mut of_request, mut of_empty, mut of_journal, mut ratios) = (vec![], vec![], vec![], vec![]);
+    let (mut of_request, mut of_empty, mut ratios) = (vec![], vec![], vec![]);
     let mut steps = 0;
     for round in 0..=ROUNDS {
         let (long, short) = (durable(TURNS, &format!("l{round}")), durable(0, &format!("s{round}")));
         steps = long.1 - short.1;
         let empty = nothing(long.1, &format!("l{round}")) - nothing(short.1, &format!("s{round}"));
-        let plain = run(TURNS, &[]) - run(0, &[]);
-        let journaled = run(TURNS, &with_journal) - run(0, &with_journal);
+        let plain = in_process(TURNS) - in_process(0);
         // The first round starts everything.
         if round > 0 {
             let count = steps as f64;
             of_request.push((long.0 - short.0 - plain) / count);
-            of_journal.push((journaled - plain) / count);
             of_empty.push(empty / count);
             ratios.push((long.0 - short.0 - plain) / empty);
         }
     }
     ratios.sort_by(f64::total_cmp);
     println!("{steps} steps, {ROUNDS} rounds; a step:");
-    println!("  empty handler     {}", spread(of_empty));
-    println!("  request           {}", spread(of_request));
-    println!("  embedded journal  {}", spread(of_journal));
+    println!("  empty handler    {}", spread(of_empty));
+    println!("  request          {}", spread(of_request));
     let last = ratios.len() - 1;
-    println!("  request / empty   {:.2} ({:.2}–{:.2})", ratios[last / 2], ratios[0], ratios[last]);
+    println!("  request / empty  {:.2} ({:.2}–{:.2})", ratios[last / 2], ratios[0], ratios[last]);
     kill(worker);
     kill(empty);
 }
@@ -224,7 +219,7 @@ fn figures() {
     let worker = cluster::serve(&project, &server, port);
     let deployment = json!({"uri": format!("http://{WORKERS}:{port}")});
     cluster.ask(9070, "deployments", Some(&deployment), |status| status < 300);
-    let send = |path: &str, body: Option<&Value>| cluster.ask(8080, path, body, |status| status < 300);
+    let send = |path: &str, body: Option<&Value>| cluster.ask(INGRESS, path, body, |status| status < 300);
     // Nodes that have just started are slow.
     load("first", OPEN[0], send);
     for open in OPEN {
