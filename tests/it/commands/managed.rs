@@ -267,12 +267,13 @@ fn doctor_checks_the_server_without_starting_it() {
     }
 }
 
-/// Checks all forms of `docs/managed.md` and runs the first one with a fake `llama-server`.
+/// Checks the managed servers of `docs/servers.md`, and runs the first one with a fake `llama-server`.
 #[test]
 fn the_examples_of_the_documentation_work() {
-    let page = include_str!("../../../docs/managed.md");
+    let page = include_str!("../../../docs/servers.md");
+    let section = page.split("## Managed servers").nth(1).unwrap();
     let forms: Vec<&str> =
-        page.split("```lisp\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        section.split("```lisp\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     let all = Project::new();
     all.write("specs/workers.eld", forms.concat());
     let checked = all.run(&["check"]);

@@ -124,12 +124,10 @@ fn check_page(path: &Path) -> Result<usize, String> {
 /// The README and the pages in `docs`, without `docs/language.md`, whose examples are run by the tests of the language.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
-    for folder in ["docs", "docs/coming-from"] {
-        let entries = fs::read_dir(root().join(folder)).unwrap();
-        pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
-            path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("language.md")
-        }));
-    }
+    let entries = fs::read_dir(root().join("docs")).unwrap();
+    pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
+        path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("language.md")
+    }));
     pages
 }
 

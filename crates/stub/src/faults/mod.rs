@@ -1,7 +1,7 @@
 //! Faults that real servers are known to have, by name.
 //!
 //! A fault changes a reply at one of three stages: its chunks, the pieces of its body, or the whole answer. The tables
-//! are also the documentation: `deftool stub --list` prints them, and `docs/stub.md` is generated from them. The
+//! are also the documentation: `deftool stub --list` prints them, and `docs/faults.md` is generated from them. The
 //! expected outcome of each fault is listed in `tests/stub/outcomes.txt`, and the worker is tested against it.
 
 mod answers;

@@ -1,4 +1,4 @@
-//! `docs/stub.md`: its table of faults is generated from the code, and its scenarios are valid.
+//! `docs/faults.md` is generated from the code, and the scenarios of `docs/stub.md` are valid.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -7,15 +7,8 @@ use std::path::{Path, PathBuf};
 
 use deftool_stub::{Fault, GROUPS, load, read};
 
-/// The heading of the generated part, which is the rest of the page.
-const GENERATED: &str = "## Faults\n";
-
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn page() -> String {
-    fs::read_to_string(root().join("docs/stub.md")).unwrap()
 }
 
 /// Reads the outcome of deftool's worker for each fault.
@@ -37,15 +30,15 @@ fn kind_of(end: &str) -> String {
 
 fn generated() -> String {
     let (over_chat, over_responses) = (outcomes("outcomes.txt"), outcomes("outcomes_responses.txt"));
-    let mut text = format!(
-        "{GENERATED}\n`deftool stub --list` prints this list. The last two columns are the outcome of deftool's own worker when the \
-         first answer has the fault, over\nchat completions and over responses. Faults with an empty last column exist in chat \
-         completions only; over `/v1/responses` they are\nrejected.\n"
+    let mut text = String::from(
+        "# Stub faults\n\nThe faults of [`deftool stub`](stub.md), which `deftool stub --list` prints. The last two columns are the \
+         outcome of deftool's own worker when\nthe first answer has the fault, over chat completions and over responses. Faults \
+         with an empty last column exist in chat completions only.\n",
     );
     for group in &GROUPS {
         write!(
             text,
-            "\n### {}\n\n| name | fault | seen in | outcome | over responses |\n|---|---|---|---|---|\n",
+            "\n## {}\n\n| name | fault | seen in | outcome | over responses |\n|---|---|---|---|---|\n",
             group.title
         )
         .unwrap();
@@ -68,20 +61,20 @@ fn generated() -> String {
 }
 
 #[test]
-fn the_generated_tables_are_up_to_date() {
-    let page = page();
-    let by_hand = page.split(GENERATED).next().unwrap().trim_end();
-    let whole = format!("{by_hand}\n\n{}", generated());
+fn the_page_of_faults_is_up_to_date() {
+    let path = root().join("docs/faults.md");
+    let page = generated();
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(root().join("docs/stub.md"), &whole).unwrap();
+        fs::write(path, page).unwrap();
         return;
     }
-    assert!(page == whole, "docs/stub.md is out of date; run with UPDATE_EXPECT=1 to update it");
+    let written = fs::read_to_string(path).unwrap_or_default();
+    assert!(page == written, "docs/faults.md is out of date; run with UPDATE_EXPECT=1 to update it");
 }
 
 #[test]
 fn the_scenarios_of_the_page_and_the_example_are_valid() {
-    let page = page();
+    let page = fs::read_to_string(root().join("docs/stub.md")).unwrap();
     let blocks: Vec<&str> =
         page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());

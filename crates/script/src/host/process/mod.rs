@@ -5,7 +5,7 @@
 //!
 //! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
 //! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
-//! neither the program nor the processes that it starts outlive the call. `docs/isolation.md` lists the platforms.
+//! neither the program nor the processes that it starts outlive the call. `docs/trust.md` lists the platforms.
 
 #[cfg(unix)]
 mod program;

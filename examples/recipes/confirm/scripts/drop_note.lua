@@ -1,0 +1,3 @@
+return function(name)
+  return "deleted " .. name
+end
