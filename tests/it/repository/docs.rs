@@ -267,3 +267,12 @@ fn every_page_is_in_the_contents_of_the_site() {
         }
     }
 }
+
+#[test]
+fn files_of_the_code_map_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    for name in page.split('`').skip(1).step_by(2).filter(|name| name.contains('/')) {
+        assert!(root.join(name).exists(), "ARCHITECTURE.md names {name}");
+    }
+}
