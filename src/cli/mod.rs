@@ -18,6 +18,7 @@ use clap::{ArgMatches, FromArgMatches};
 use serde_json::json;
 
 use commands::Arguments;
+use options::ProjectOptions;
 use outcome::{CliError, Exit};
 use project::engine::{self, Isolate};
 use terminal::output;
@@ -43,12 +44,16 @@ fn program(run: impl FnOnce() -> ExitCode) -> ExitCode {
 
 /// Parses the command line and runs the command. clap exits with 2 on usage errors and with 0 on --help and --version.
 fn run() -> ExitCode {
-    let matches = commands::command().get_matches();
+    let matches = commands::command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| commands::with_new_name(error).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
+    output::set_quiet(arguments.quiet);
     let options = innermost(&matches);
     let isolate = options.try_get_one::<Isolate>("isolate").ok().flatten();
-    let result = engine::prepare(isolate.copied()).and_then(|()| arguments.command.run());
+    let result = use_directory(&arguments.project, &matches)
+        .and_then(|()| engine::prepare(isolate.copied()))
+        .and_then(|()| arguments.command.run());
     finish(result, prints_json(options))
 }
 
@@ -57,11 +62,24 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, options)| innermost(options))
 }
 
-/// Returns whether the command has the option `--json` or `--format json`.
+/// Passes `-C` before the command to the command.
+///
+/// # Errors
+/// If the command does not use a project.
+fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), CliError> {
+    if given.directory().is_some() && innermost(matches).try_contains_id("directory").is_err() {
+        let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
+        let command: String = names.map(|(name, _)| format!(" {name}")).collect();
+        return Err(CliError::Usage(format!("`deftool{command}` does not use a project; omit `-C`")));
+    }
+    given.use_for_command();
+    Ok(())
+}
+
+/// Returns whether the command has the option `--format json`, or its short form.
 fn prints_json(options: &ArgMatches) -> bool {
-    let has_flag = options.try_get_one::<bool>("json").is_ok_and(|flag| flag == Some(&true));
     let format = options.try_get_raw("format").ok().flatten();
-    has_flag || format.is_some_and(|mut words| words.any(|word| word == "json"))
+    format.is_some_and(|mut words| words.any(|word| word == "json"))
 }
 
 /// Ends the programs of scripts and the export of telemetry, reports errors, also on stdout with `json`, and returns the

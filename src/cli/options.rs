@@ -1,9 +1,79 @@
-//! Parsers of option values that several commands take.
+//! Options that several commands have, and parsers of option values.
 
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{EnumValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use deftool_lang::schema::Target;
+
+/// The option of the commands that use a project.
+#[derive(Debug, Clone, Args)]
+pub(in crate::cli) struct ProjectOptions {
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// The folder of `-C` before the command.
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+
+impl ProjectOptions {
+    /// Returns the folder of `-C`, after or before the command.
+    pub(in crate::cli) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref().or(DIRECTORY.get().map(PathBuf::as_path))
+    }
+
+    /// Uses the folder for the command, unless its own options contain one.
+    pub(in crate::cli) fn use_for_command(&self) {
+        if let Some(directory) = &self.directory {
+            DIRECTORY.get_or_init(|| directory.clone());
+        }
+    }
+}
+
+/// The output formats of most commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Format {
+    /// Text
+    Human,
+    /// JSON
+    Json,
+}
+
+/// The output formats of the commands that follow requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum EventFormat {
+    /// Text
+    Human,
+    /// Events, one JSON object per line
+    Json,
+}
+
+/// The output format. Each `F` has the values `human` and `json`.
+#[derive(Debug, Clone, Args)]
+pub(in crate::cli) struct FormatOptions<F: ValueEnum + Clone + Send + Sync + 'static = Format> {
+    /// Output format
+    #[arg(id = "format", long = "format", value_name = "FORMAT", value_parser = EnumValueParser::<F>::new(),
+        default_value = "human", default_value_if("json", "true", "json"))]
+    pub(in crate::cli) value: F,
+    /// Short form of `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+impl FormatOptions<Format> {
+    pub(in crate::cli) fn is_json(&self) -> bool {
+        self.value == Format::Json
+    }
+}
+
+impl FormatOptions<EventFormat> {
+    pub(in crate::cli) fn is_json(&self) -> bool {
+        self.value == EventFormat::Json
+    }
+}
 
 /// Parses one of `choices`: a name and its value.
 pub(in crate::cli) fn one_of<T: Copy + Send + Sync + 'static>(

@@ -67,12 +67,7 @@ fn shared() -> Option<&'static str> {
 
 fn deftool(arguments: &[&str], project: &Path, endpoint: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
-    command
-        .args(arguments)
-        .arg("--project")
-        .arg(project)
-        .env_remove("OPENAI_BASE_URL")
-        .env_remove("OPENAI_API_KEY");
+    command.args(arguments).arg("-C").arg(project).env_remove("OPENAI_BASE_URL").env_remove("OPENAI_API_KEY");
     if let Some(endpoint) = endpoint {
         command.args(["--endpoint", endpoint]);
     }

@@ -97,7 +97,7 @@ impl Generation {
         let started = Instant::now();
         let load = load(&resolve_inputs(&[], root)?, from)?;
         Ok(match before {
-            Some(before) => Self::after(before, load, started, |_| true).0,
+            Some(before) => before.next(load, started),
             None => Self::first(load, started),
         })
     }
@@ -122,6 +122,11 @@ impl Generation {
     pub fn first(load: Load, started: Instant) -> Self {
         let tools = valid_tools(&load);
         Self::of(1, load, started, Changes::default(), tools)
+    }
+
+    /// Creates the generation after `self`. A broken tool keeps its version from `self`.
+    pub fn next(&self, load: Load, started: Instant) -> Self {
+        Self::after(self, load, started, |_| true).0
     }
 
     /// Creates the generation after `self` if `load` was made from its load, and differs only in scripts.

@@ -37,7 +37,7 @@ end, {
   nargs = "+",
   desc = "Run deftool in a terminal",
   complete = function(start)
-    local commands = { "bench", "call", "chat", "check", "compile", "diff", "doctor", "fmt", "run", "test", "tools", "trust" }
+    local commands = { "call", "chat", "check", "compile", "diff", "doctor", "fmt", "run", "test", "tools", "trust" }
     return vim.tbl_filter(function(name)
       return vim.startswith(name, start)
     end, commands)

@@ -20,7 +20,6 @@ use tokio::sync::OnceCell;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
@@ -48,7 +47,8 @@ const EXTENSION: &str = ".jsonl";
 
 pub(in crate::cli) fn run(options: &AcpOptions) -> Result<Exit, CliError> {
     // Report an unusable -C now instead of in each session.
-    let project = options.worker.project.as_ref().map(|_| command_dirs(options.worker.project.as_deref()));
+    let project = &options.worker.project;
+    let project = project.directory().map(|_| project.dirs());
     let agent = Agent {
         options: options.worker.clone(),
         folder: project.transpose()?.map(|dirs| dirs.project),

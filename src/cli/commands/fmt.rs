@@ -9,11 +9,11 @@ use deftool_lang::text::{Sources, count};
 use deftool_process::files::{BYTE_ORDER_MARK, replace_text};
 use deftool_project::{OutsideLink, SourceText, display_name, read_source, read_stream, resolve_inputs};
 
+use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::diff::unified;
 use crate::cli::terminal::output::{
-    clean, eprint_error, eprint_findings, eprint_line, print, print_diff, print_lines,
+    clean, eprint_error, eprint_findings, eprint_line, eprint_progress, print, print_diff, print_lines,
 };
 
 #[derive(Debug, Args)]
@@ -34,13 +34,12 @@ pub(in crate::cli) struct FmtOptions {
     /// File name of stdin; in `.el` files, only tool forms are formatted
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     if options.paths.iter().any(|path| path == Path::new("-")) {
         if options.paths.len() > 1 {
             return Err(CliError::Usage(String::from("`-` (stdin) cannot be combined with other paths")));
@@ -65,7 +64,7 @@ pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
             }
         }
     }
-    eprint_line(&counts.describe(options.writes()));
+    eprint_progress(&counts.describe(options.writes()));
     let differs = counts.changed > 0 && !options.writes();
     if counts.is_empty() && options.paths.is_empty() {
         return Ok(Exit::NotAttempted);
@@ -91,7 +90,7 @@ fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outc
     if options.writes() {
         replace_text(path, &before, &after)
             .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
-        eprint_line(&format!("formatted  {}", clean(&name)));
+        eprint_progress(&format!("formatted  {}", clean(&name)));
     } else {
         options.print_change(&name, &before, &after);
     }

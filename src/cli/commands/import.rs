@@ -18,10 +18,10 @@ use deftool_project::{
 };
 use deftool_script::scaffold;
 
-use crate::cli::options::one_of;
+use crate::cli::options::{ProjectOptions, one_of};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::{CommandDirs, command_dirs};
-use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_line, print};
+use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_progress, print};
 use crate::cli::worker::Servers;
 use crate::cli::worker::offer::offer_of;
 
@@ -48,6 +48,8 @@ pub(in crate::cli) struct ImportOptions {
     /// Also write a placeholder script for each tool without a script; calls fail with `NAME is not implemented`
     #[arg(long, requires = "output")]
     pub(in crate::cli) scripts: bool,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// A format of tool definitions other than specs.
@@ -72,7 +74,7 @@ impl ForeignFormat {
 
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(None)?;
+    let dirs = options.project.dirs()?;
     let inputs = match &options.mcp {
         Some(name) => vec![(read_server(name, &dirs)?, None)],
         None => read_inputs(&options.files, &dirs.current)?,
@@ -171,7 +173,7 @@ impl Imported {
         let summary = Summary::of(&self.findings);
         let imported = format!("{} imported", count(self.tools.len(), "tool"));
         let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
-        eprint_line(&match describe_summary(&summary) {
+        eprint_progress(&match describe_summary(&summary) {
             Some(counts) => format!("{imported}: {counts}{omitted}"),
             None => imported,
         });
@@ -292,7 +294,7 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
             // file.
             None => create_file(path, spec.as_bytes()).map(|()| "created "),
         };
-        eprint_line(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
+        eprint_progress(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
     }
     Ok(())
 }
@@ -306,12 +308,12 @@ fn write_scripts(tools: &[Tool], specs: &Path, from: &Path) -> Result<(), CliErr
         let Some(path) = existing.or(candidates.first()) else { continue };
         let name = display_name(path, from);
         if existing.is_some() {
-            eprint_line(&format!("kept     {name}"));
+            eprint_progress(&format!("kept     {name}"));
             continue;
         }
         create_file(path, scaffold(tool).as_bytes())
             .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
-        eprint_line(&format!("created  {name}"));
+        eprint_progress(&format!("created  {name}"));
     }
     Ok(())
 }

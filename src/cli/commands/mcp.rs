@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,13 +26,13 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit, listen_error};
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::trust::{ProjectTrust, missing_permissions};
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line, print};
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,7 +44,7 @@ Examples:
   deftool mcp --port 8808 --token-env MY_TOKEN
   claude mcp add my-agent -- deftool mcp -C /path/to/my-agent")]
 pub(in crate::cli) struct McpOptions {
-    /// Run calls of tools with :confirm without asking
+    /// Run all calls without confirmation prompts, including tools with :confirm
     #[arg(long)]
     pub(in crate::cli) yes: bool,
     /// Offer exit tools too; their calls are printed to stderr
@@ -62,9 +61,8 @@ pub(in crate::cli) struct McpOptions {
     pub(in crate::cli) token_env: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// The tools of a project that is reloaded after changes.
@@ -79,12 +77,12 @@ struct LiveTools {
 }
 
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let root = find_root(&dirs.project)?;
     let (reloaded, changes) = watch::channel(1);
     let listener = move |loaded: Result<&Generation, &ProjectError>| match loaded {
         Ok(generation) => {
-            eprint_line(&format!("generation {}: {}", generation.number, generation.changes));
+            eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
             print_findings(generation);
             report_untrusted(generation);
             reloaded.send_replace(generation.number);
@@ -94,7 +92,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let project = LiveProject::open(&root, &dirs.current, Some(Box::new(listener)))?;
     let generation = project.current();
     let offered = generation.tools().filter_map(|tool| offer(tool, options.exit_tools)).count();
-    eprint_line(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
+    eprint_progress(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
     print_findings(&generation);
     report_untrusted(&generation);
     let events = CallEvents::default();

@@ -19,27 +19,27 @@ mod lsp;
 mod man;
 mod mcp;
 mod new;
+mod renamed;
 mod replay;
 mod rpc;
 mod rule;
 mod run;
 mod stub;
-mod targets;
 mod test;
 mod tools;
 mod trust;
 mod types;
 mod version;
 mod view;
-mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::options::ProjectOptions;
 use super::outcome::{CliError, Exit};
 use super::terminal::output::Color;
 use super::terminal::width::{fill, help_columns};
-use call::bench;
-use journal::{requests, resume};
+
+pub(super) use renamed::with_new_name;
 
 /// Toolchain and engine for the tools that language models call.
 #[derive(Debug, Parser)]
@@ -57,6 +57,11 @@ Examples:
   deftool run \"What changed since yesterday?\""
 )]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    pub(super) project: ProjectOptions,
+    /// Do not print progress and summaries
+    #[arg(short, long, global = true, display_order = 100)]
+    pub(super) quiet: bool,
     /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
     pub(super) color: Color,
@@ -64,14 +69,14 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 }
 
-/// Defines the commands by group: documentation, variant, options, and the feature that contains the command. The module
-/// has the name of the command and a function `run`.
+/// Defines the commands by group: attributes, variant, options, and the feature that contains the command. The module has
+/// the name of the command and a function `run`.
 macro_rules! commands {
-    ($($group:literal: $($(#[doc = $about:literal])* $variant:ident($module:ident::$options:ident) $(in $feature:literal)?,)*)*) => {
+    ($($group:literal: $($(#[$attribute:meta])* $variant:ident($module:ident::$options:ident) $(in $feature:literal)?,)*)*) => {
         #[derive(Debug, Subcommand)]
         pub(super) enum Command {
             $($(
-                $(#[doc = $about])*
+                $(#[$attribute])*
                 $(#[cfg(feature = $feature)])?
                 $variant($module::$options),
             )*)*
@@ -108,10 +113,6 @@ commands! {
     Test(test::TestOptions),
     /// Validate and run one tool call without a model
     Call(call::CallOptions),
-    /// Measure the duration of calls of one tool
-    Bench(bench::BenchOptions),
-    /// Watch the project and report what each change does
-    Watch(watch::WatchOptions),
     /// List the tools of the project: arguments, permissions and files
     Tools(tools::ToolsOptions),
     /// Serve editors over the Language Server Protocol, on stdin and stdout
@@ -128,14 +129,12 @@ commands! {
     Rpc(rpc::RpcOptions),
     /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
     Acp(acp::AcpOptions),
-    /// Replay recordings without a model, or validate recorded calls against the specs
+    /// Verify recordings without a model and without running tools, or validate recorded calls against the specs
     Replay(replay::ReplayOptions),
     /// Write a recording or a journal as an HTML page, or the difference of two
     View(view::ViewOptions),
-    /// Continue the requests of a journal that were interrupted
-    Resume(resume::ResumeOptions),
-    /// List, show, cancel and remove the requests of a journal
-    Requests(requests::RequestsOptions),
+    /// List, show, resume, cancel and remove the requests of a journal
+    Journal(journal::JournalOptions),
     /// Run a stub model server for tests, with scenarios and fault injection
     Stub(stub::StubOptions),
     /// List, grant and revoke the permissions of projects
@@ -144,7 +143,7 @@ commands! {
     Doctor(doctor::DoctorOptions),
 
     "Convert":
-    /// Print the tool definitions for an API as JSON
+    /// Print the tool definitions for an API as JSON, or list the APIs and their support for schema keywords
     Compile(compile::CompileOptions),
     /// Convert tool definitions from other formats to specs
     Import(import::ImportOptions),
@@ -152,8 +151,6 @@ commands! {
     Diff(diff::DiffOptions),
     /// Generate Luau type definitions for editors
     Types(types::TypesOptions),
-    /// List the target APIs and their support for schema keywords
-    Targets(targets::TargetsOptions),
 
     "Help":
     /// Show the main commands in a temporary project, without a model
@@ -163,10 +160,11 @@ commands! {
     /// Print shell completions
     Completions(completions::CompletionsOptions),
     /// Write the manual pages of all commands to a folder
+    #[command(hide = true)]
     Man(man::ManOptions),
 }
 
-/// Returns the command with its help text.
+/// Returns the command with its help text. Only the commands that users type themselves are listed.
 pub(super) fn command() -> clap::Command {
     let command = Arguments::command();
     let mut groups = String::new();
@@ -176,13 +174,12 @@ pub(super) fn command() -> clap::Command {
         groups.extend(["\n", group, ":\n"]);
         for name in *names {
             // A command that this build does not contain is not listed.
-            if let Some(about) = command.find_subcommand(name).and_then(clap::Command::get_about) {
+            let found = command.find_subcommand(name).filter(|command| !command.is_hide_set());
+            if let Some(about) = found.and_then(clap::Command::get_about) {
                 groups += &line(name, &about.to_string());
             }
         }
     }
-    // clap adds this command itself.
-    groups += &line("help", "Print the help of a command");
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))

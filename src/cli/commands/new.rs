@@ -7,10 +7,10 @@ use deftool_lang::spec::{ToolKind, is_tool_name};
 use deftool_project::{LoadedTool, display_name, find_root, load_specs, resolve_inputs, script_candidates};
 use deftool_script::scaffold;
 
+use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
-use crate::cli::project::inputs::command_dirs;
-use crate::cli::terminal::output::eprint_line;
+use crate::cli::terminal::output::eprint_progress;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,9 +22,8 @@ Examples:
 pub(in crate::cli) struct NewOptions {
     /// Name of the tool
     pub(in crate::cli) name: String,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 pub(in crate::cli) fn run(options: &NewOptions) -> Result<Exit, CliError> {
@@ -37,13 +36,13 @@ pub(in crate::cli) fn run(options: &NewOptions) -> Result<Exit, CliError> {
         let message = format!("invalid tool name `{name}`: expected up to 64 characters of A-Z a-z 0-9 _ -");
         return Err(CliError::Usage(message));
     }
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let root = find_root(&dirs.project)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
     if let Some(loaded) = load.tools.iter().find(|loaded| loaded.tool.name.value == name) {
         if let Some(script) = missing_script(&root, loaded) {
             write_file(&script, &scaffold(&loaded.tool))?;
-            eprint_line(&format!("created  {}", display_name(&script, &dirs.current)));
+            eprint_progress(&format!("created  {}", display_name(&script, &dirs.current)));
             return Ok(Exit::Clean);
         }
         let at = deftool_lang::text::Location { source: loaded.tool.source, span: loaded.tool.name.span };
@@ -62,9 +61,9 @@ pub(in crate::cli) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     }
     write_file(&spec, &SPEC.replace("NAME", name))?;
     write_file(&script, SCRIPT)?;
-    eprint_line(&format!("created  {}", display_name(&spec, &dirs.current)));
-    eprint_line(&format!("created  {}", display_name(&script, &dirs.current)));
-    eprint_line(&format!("next:    deftool call {name} '{{\"text\": \"hello\"}}'"));
+    eprint_progress(&format!("created  {}", display_name(&spec, &dirs.current)));
+    eprint_progress(&format!("created  {}", display_name(&script, &dirs.current)));
+    eprint_progress(&format!("next:    deftool call {name} '{{\"text\": \"hello\"}}'"));
     Ok(Exit::Clean)
 }
 

@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::output::eprint_error;
 use crate::cli::worker;
@@ -31,7 +30,7 @@ Examples:
 pub(in crate::cli) struct RpcOptions {
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
-    /// Store the requests in a journal, so that `deftool resume` can continue them after a crash
+    /// Store the requests in a journal, so that `deftool journal resume` can continue them after a crash
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) journal: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +38,7 @@ pub(in crate::cli) struct RpcOptions {
 }
 
 pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.worker.project.as_deref())?;
+    let dirs = options.worker.project.dirs()?;
     let root = find_root(&dirs.project)?;
     let (reloaded, reloads) = watch::channel(());
     let listener = move |_: Result<&Generation, &ProjectError>| reloaded.send_replace(());

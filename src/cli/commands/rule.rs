@@ -6,6 +6,7 @@ use deftool_lang::spec::nearest;
 use deftool_project::rules;
 use serde::Serialize;
 
+use crate::cli::options::FormatOptions;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{paint, print_json, print_styled};
 use crate::cli::terminal::width::{fill, help_columns};
@@ -19,9 +20,8 @@ Examples:
 pub(in crate::cli) struct RuleOptions {
     /// Code or name of the rule to explain [default: list all]
     pub(in crate::cli) rule: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
 }
 
 /// A rule in the output of `--json`.
@@ -38,7 +38,7 @@ struct RuleJson {
 pub(in crate::cli) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
     let all = rules::all();
     let Some(wanted) = &options.rule else {
-        if options.json {
+        if options.format.is_json() {
             print_json(&all.into_iter().map(json_of).collect::<Vec<_>>(), true);
         } else {
             print_styled(&table(&all));
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
         };
         return Err(CliError::Usage(format!("unknown rule `{wanted}`; {hint}")));
     };
-    if options.json {
+    if options.format.is_json() {
         print_json(&json_of(rule), true);
     } else {
         print_styled(&explain(rule));

@@ -1,7 +1,6 @@
 //! `deftool tools`: lists the tools of a project.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use clap::Args;
 use deftool_lang::spec::{Json, Tool, ToolKind};
@@ -9,8 +8,8 @@ use deftool_lang::text::Location;
 use deftool_project::{Load, find_root, load_specs, resolve_inputs};
 use serde_json::{Value, json};
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::permissions::describe_permissions;
 use crate::cli::terminal::output::{clean, eprint_line, print_json, print_lines};
 
@@ -20,20 +19,18 @@ Examples:
   deftool tools
   deftool tools --json")]
 pub(in crate::cli) struct ToolsOptions {
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// Prints all tools, including those with errors. Runs and reads no script.
 pub(in crate::cli) fn run(options: &ToolsOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let root = find_root(&dirs.project)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
-    if options.json {
+    if options.format.is_json() {
         print_json(&load.tools.iter().map(|loaded| to_json(&loaded.tool, &load)).collect::<Value>(), true);
     } else if load.tools.is_empty() {
         eprint_line("no tools; create one with `deftool new NAME`");

@@ -8,12 +8,13 @@ use deftool_project::{Generation, PermissionSet, find_root, mcp_permission_reque
 use deftool_script::PathGrant;
 use serde::Serialize;
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::trust::{
     Projects, Store, StoreError, endpoint_permission_requests, server_permission_requests, store_key,
 };
-use crate::cli::terminal::output::{eprint_error, eprint_line, print_json, print_lines};
+use crate::cli::terminal::output::{eprint_error, eprint_progress, print_json, print_lines};
 
 #[derive(Debug, Args)]
 #[command(
@@ -29,9 +30,8 @@ Examples:
 pub(in crate::cli) struct TrustOptions {
     #[command(subcommand)]
     pub(in crate::cli) action: Option<TrustAction>,
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,9 +39,11 @@ pub(in crate::cli) enum TrustAction {
     /// Grant a project all permissions that its specs require now
     #[command(after_help = "Examples:\n  deftool trust grant\n  deftool trust grant my-agent")]
     Grant {
-        /// Project folder, or a folder inside it [default: the current folder]
-        #[arg(value_name = "DIR")]
+        /// Project folder, or a folder inside it [default: the folder of -C]
+        #[arg(value_name = "DIR", conflicts_with = "directory")]
         folder: Option<PathBuf>,
+        #[command(flatten)]
+        project: ProjectOptions,
         /// Print the permissions without granting them
         #[arg(long)]
         dry_run: bool,
@@ -49,11 +51,13 @@ pub(in crate::cli) enum TrustAction {
     /// Revoke all permissions of a project
     #[command(after_help = "Examples:\n  deftool trust revoke\n  deftool trust revoke --all")]
     Revoke {
-        /// Project folder, or a folder inside it [default: the current folder]
-        #[arg(value_name = "DIR")]
+        /// Project folder, or a folder inside it [default: the folder of -C]
+        #[arg(value_name = "DIR", conflicts_with = "directory")]
         folder: Option<PathBuf>,
+        #[command(flatten)]
+        project: ProjectOptions,
         /// Revoke the permissions of all projects
-        #[arg(long, conflicts_with = "folder")]
+        #[arg(long, conflicts_with_all = ["folder", "directory"])]
         all: bool,
     },
 }
@@ -61,9 +65,13 @@ pub(in crate::cli) enum TrustAction {
 pub(in crate::cli) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();
     match &options.action {
-        None => list(&store, options.json),
-        Some(TrustAction::Grant { folder, dry_run }) => grant(&store, folder.as_deref(), *dry_run),
-        Some(TrustAction::Revoke { folder, all }) => revoke(&store, folder.as_deref(), *all),
+        None => list(&store, options.format.is_json()),
+        Some(TrustAction::Grant { folder, project, dry_run }) => {
+            grant(&store, folder.as_deref().or(project.directory()), *dry_run)
+        }
+        Some(TrustAction::Revoke { folder, project, all }) => {
+            revoke(&store, folder.as_deref().or(project.directory()), *all)
+        }
     }
 }
 
@@ -98,7 +106,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
         print_lines(&format!("{}{gone}\n  {grants}\n", exact(project)));
     }
     if listed.is_empty() {
-        eprint_line("no trusted projects");
+        eprint_progress("no trusted projects");
     }
     Ok(Exit::Clean)
 }
@@ -115,7 +123,7 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
     wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
     let shown = exact(&root.to_string_lossy());
     if wanted.is_empty() {
-        eprint_line(&format!("nothing to grant: {shown} requires only read access to its own files"));
+        eprint_progress(&format!("nothing to grant: {shown} requires only read access to its own files"));
         return Ok(Exit::Clean);
     }
     let key = store_key(&root).ok_or_else(|| {
@@ -139,7 +147,7 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
             projects.insert(key, granted);
         })
         .map_err(|error| refuse(&error))?;
-    eprint_line(&format!("trusted: {shown}"));
+    eprint_progress(&format!("trusted: {shown}"));
     Ok(Exit::Clean)
 }
 
@@ -154,10 +162,10 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
     };
     store.change(change).map_err(|error| refuse(&error))?;
     for project in &revoked {
-        eprint_line(&format!("no longer trusted: {}", exact(project)));
+        eprint_progress(&format!("no longer trusted: {}", exact(project)));
     }
     if revoked.is_empty() {
-        eprint_line("nothing to revoke: the project is not trusted");
+        eprint_progress("nothing to revoke: the project is not trusted");
     }
     Ok(Exit::Clean)
 }

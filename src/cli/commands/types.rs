@@ -8,34 +8,30 @@ use deftool_lang::spec::Tool;
 use deftool_project::{display_name, find_root, load_specs, resolve_inputs};
 use deftool_script::definitions;
 
+use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::{Written, compare_generated, write_generated};
-use crate::cli::project::inputs::command_dirs;
-use crate::cli::terminal::output::{describe_summary, eprint_findings, eprint_line, print};
+use crate::cli::terminal::output::{describe_summary, eprint_findings, eprint_progress, print};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  deftool types --output types
-  deftool types --output types --check")]
+  deftool types -o types/deftool.d.luau
+  deftool types --check types/deftool.d.luau")]
 pub(in crate::cli) struct TypesOptions {
-    /// Write deftool.d.luau to this folder [default: print it to stdout]
-    #[arg(short, long, value_name = "DIR")]
+    /// Write to this file [default: print to stdout]
+    #[arg(short, long, value_name = "FILE")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Compare without writing; exit with 1 if the file is out of date
-    #[arg(long, requires = "output")]
-    pub(in crate::cli) check: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub(in crate::cli) check: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
-
-/// The generated file. luau-lsp accepts any name; editors do not check files with the extension `.d.luau`.
-const FILE: &str = "deftool.d.luau";
 
 /// Prints or writes the definitions of all valid tools. Tools with errors are omitted and reported.
 pub(in crate::cli) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let root = find_root(&dirs.project)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
     let text = definitions(load.valid_tools().map(|loaded| -> &Tool { &loaded.tool }));
@@ -43,33 +39,33 @@ pub(in crate::cli) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
         load.findings.iter().filter(|finding| finding.severity == Severity::Error).cloned().collect();
     eprint_findings(&errors, &load.sources);
     if let Some(counts) = describe_summary(&Summary::of(&errors)) {
-        eprint_line(&format!("{counts}; these tools are omitted"));
+        eprint_progress(&format!("{counts}; these tools are omitted"));
     }
-    let is_written = match &options.output {
-        None => {
+    let is_current = match (&options.output, &options.check) {
+        (Some(output), _) => {
+            let path = dirs.current.join(output);
+            let name = display_name(&path, &dirs.current);
+            // A project may contain a link in place of the file: replace the link, and never overwrite its target.
+            if path.is_symlink() && path.starts_with(&root) {
+                let unwritable = |source| CliError::Unwritable { path: name.clone(), source };
+                std::fs::remove_file(&path).map_err(unwritable)?;
+            }
+            if write_generated(&path, &name, &text)? == Written::Created {
+                eprint_progress(
+                    "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",
+                );
+            }
+            true
+        }
+        (None, Some(file)) => {
+            let path = dirs.current.join(file);
+            let name = display_name(&path, &dirs.current);
+            compare_generated(&path, &name, &text, &format!("deftool types -o {name}"))?
+        }
+        (None, None) => {
             print(&text);
             true
         }
-        Some(folder) => {
-            let path = dirs.current.join(folder).join(FILE);
-            let name = display_name(&path, &dirs.current);
-            if options.check {
-                let command = format!("deftool types --output {}", folder.display());
-                compare_generated(&path, &name, &text, &command)?
-            } else {
-                // Replace a link itself, and never overwrite its target.
-                if path.is_symlink() {
-                    let unwritable = |source| CliError::Unwritable { path: name.clone(), source };
-                    std::fs::remove_file(&path).map_err(unwritable)?;
-                }
-                if write_generated(&path, &name, &text)? == Written::Created {
-                    eprint_line(
-                        "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",
-                    );
-                }
-                true
-            }
-        }
     };
-    Ok(if is_written && errors.is_empty() { Exit::Clean } else { Exit::Failed })
+    Ok(if is_current && errors.is_empty() { Exit::Clean } else { Exit::Failed })
 }

@@ -8,7 +8,7 @@ use deftool_project::ProjectError;
 
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::diff::unified;
-use crate::cli::terminal::output::{clean, eprint_line, print_diff};
+use crate::cli::terminal::output::{clean, eprint_progress, print_diff};
 
 /// The effect of writing a generated file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(in crate::cli) fn write_generated(path: &Path, name: &str, text: &str) -> Re
         Written::Replaced => "written",
         Written::Unchanged => "unchanged",
     };
-    eprint_line(&format!("{effect}  {}", clean(name)));
+    eprint_progress(&format!("{effect}  {}", clean(name)));
     Ok(written)
 }
 
@@ -60,7 +60,7 @@ pub(in crate::cli) fn compare_generated(
         print_diff(&unified(name, found, text));
     }
     let (shown, command) = (clean(name), clean(command));
-    eprint_line(&match found {
+    eprint_progress(&match found {
         _ if is_same => format!("{shown} is up to date"),
         Some(_) => format!("{shown} is out of date; update it with `{command}`"),
         None => format!("{shown} does not exist; create it with `{command}`"),

@@ -4,14 +4,25 @@ use std::path::{Path, PathBuf};
 
 use deftool_project::{Input, Load, ProjectError, projects_below, resolve_inputs};
 
+use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::CliError;
 
 /// The folders that a command starts from.
 pub(in crate::cli) struct CommandDirs {
     /// The current folder. File names in messages are relative to it.
     pub(in crate::cli) current: PathBuf,
-    /// `--project`, or the current folder. The project root is this folder or one of its parents.
+    /// `--directory`, or the current folder. The project root is this folder or one of its parents.
     pub(in crate::cli) project: PathBuf,
+}
+
+impl ProjectOptions {
+    /// Returns the folders that a command starts from.
+    ///
+    /// # Errors
+    /// If the folder of `--directory` cannot be read or is not a folder.
+    pub(in crate::cli) fn dirs(&self) -> Result<CommandDirs, CliError> {
+        command_dirs(self.directory())
+    }
 }
 
 /// Returns the folders that a command starts from.
@@ -28,7 +39,7 @@ pub(in crate::cli) fn command_dirs(project: Option<&Path>) -> Result<CommandDirs
             let metadata = std::fs::metadata(&folder).map_err(|source| unreadable(&folder, source))?;
             if !metadata.is_dir() {
                 return Err(CliError::Usage(format!(
-                    "--project: `{}` is not a directory",
+                    "--directory: `{}` is not a directory",
                     project.display()
                 )));
             }

@@ -10,7 +10,7 @@ use deftool_project::{Load, LoadOptions, ProjectError, keep_loading};
 use super::inputs::CommandDirs;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::interrupt::interrupted;
-use crate::cli::terminal::output::{eprint_error, eprint_line, stdout_failed, stdout_is_terminal};
+use crate::cli::terminal::output::{eprint_error, eprint_progress, stdout_failed, stdout_is_terminal};
 
 /// A command that runs again after each change.
 pub(in crate::cli) struct Rerun<R> {
@@ -64,7 +64,7 @@ impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
             Ok(load) => {
                 let summary = (self.report)(load, started);
                 let summary = if summary.is_empty() { summary } else { format!("{summary}; ") };
-                eprint_line(&format!("{time} {summary}watching; press Ctrl-C to stop"));
+                eprint_progress(&format!("{time} {summary}watching; press Ctrl-C to stop"));
             }
             Err(error) => eprint_error(&format!("{time} {error}")),
         }

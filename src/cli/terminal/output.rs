@@ -65,6 +65,19 @@ pub(in crate::cli) fn choose_color(color: Color) {
     }
 }
 
+/// Whether progress and summaries are hidden.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether progress and summaries are hidden.
+pub(in crate::cli) fn set_quiet(is_quiet: bool) {
+    IS_QUIET.store(is_quiet, Ordering::Relaxed);
+}
+
+/// Returns whether progress and summaries are hidden.
+pub(in crate::cli) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
 /// Returns whether a write to stdout failed.
 pub(in crate::cli) fn stdout_failed() -> bool {
     STDOUT_ERROR.get().is_some()
@@ -249,6 +262,13 @@ pub(in crate::cli) fn eprint_line(text: &str) {
     });
 }
 
+/// Writes a line about progress, or a summary, to stderr, unless `--quiet` is set.
+pub(in crate::cli) fn eprint_progress(text: &str) {
+    if !is_quiet() {
+        eprint_line(text);
+    }
+}
+
 /// Writes `error: TEXT` to stderr.
 pub(in crate::cli) fn eprint_error(text: &str) {
     eprint_line(&format!("{} {}", paint("error:", anstyle::AnsiColor::Red), clean(text)));
@@ -335,9 +355,9 @@ pub(in crate::cli) fn describe_summary(summary: &Summary) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Returns whether stderr is a terminal and can show progress.
-pub(in crate::cli) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+/// Returns whether stderr is a terminal that may show progress.
+pub(in crate::cli) fn shows_progress() -> bool {
+    !is_quiet() && std::io::stderr().is_terminal()
 }
 
 /// Returns whether stdout is a terminal, which interprets control characters.

@@ -9,7 +9,7 @@ use deftool_worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_ke
 use super::managed;
 use super::options::WorkerOptions;
 use crate::cli::outcome::{CliError, environment};
-use crate::cli::terminal::output::stderr_is_terminal;
+use crate::cli::terminal::output::shows_progress;
 use crate::cli::terminal::spinner::Spinner;
 
 /// Delay before the spinner is shown.
@@ -67,6 +67,6 @@ pub(super) async fn with_spinner<T>(message: &str, work: impl Future<Output = T>
     if let Ok(done) = tokio::time::timeout(SPINNER_DELAY, &mut work).await {
         return done;
     }
-    let _spinner = stderr_is_terminal().then(|| Spinner::start(message));
+    let _spinner = shows_progress().then(|| Spinner::start(message));
     work.await
 }

@@ -9,9 +9,8 @@ use deftool_worker::{NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
 use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::interrupt::Interrupts;
-use crate::cli::terminal::output::{clean, cut, eprint_line, stderr_is_terminal};
+use crate::cli::terminal::output::{clean, cut, eprint_progress, shows_progress};
 use crate::cli::terminal::spinner::Spinner;
 
 /// Refresh interval of the progress message.
@@ -31,7 +30,7 @@ pub(super) async fn start(
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
-    let root = find_root(&command_dirs(options.project.as_deref())?.project)?;
+    let root = find_root(&options.project.dirs()?.project)?;
     let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root) };
     let begun = Instant::now();
     let worker = Worker::start_managed(config, tools, server);
@@ -42,7 +41,7 @@ pub(super) async fn start(
         return Err(CliError::Usage(error.reason.unwrap_or_else(|| String::from("the server is not ready"))));
     }
     let endpoint = worker.status().endpoint.unwrap_or_default();
-    eprint_line(&format!("server ready at {endpoint} after {:.1} s", begun.elapsed().as_secs_f64()));
+    eprint_progress(&format!("server ready at {endpoint} after {:.1} s", begun.elapsed().as_secs_f64()));
     Ok(worker)
 }
 
@@ -80,10 +79,10 @@ struct StartupProgress(Option<Spinner>);
 impl StartupProgress {
     fn new() -> Self {
         const MESSAGE: &str = "starting the server";
-        if stderr_is_terminal() {
+        if shows_progress() {
             return Self(Some(Spinner::start(MESSAGE)));
         }
-        eprint_line(MESSAGE);
+        eprint_progress(MESSAGE);
         Self(None)
     }
 

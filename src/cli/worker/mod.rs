@@ -33,7 +33,6 @@ use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 use crate::cli::outcome::CliError;
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::trust::{
     ProjectTrust, endpoint_permission_request, server_permission_request, stored_trust,
 };
@@ -80,7 +79,7 @@ pub(in crate::cli) fn open(
     scripts: &ScriptOptions,
     source: Source<'_>,
 ) -> Result<OpenWorker, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let (recorded, stored) = match source {
         Source::CommandLine => (None, None),
         Source::Recording { worker } => (Some(worker), None),
@@ -89,7 +88,7 @@ pub(in crate::cli) fn open(
         }
     };
     let names_server = options.endpoint.is_some() || stored.is_some();
-    let is_standalone = names_server && options.worker.is_none() && options.project.is_none();
+    let is_standalone = names_server && options.worker.is_none() && options.project.directory().is_none();
     let (root, project) = match find_root(&dirs.project) {
         Ok(root) => {
             let named = options.worker.as_deref().or(recorded.filter(|name| !name.is_empty()));

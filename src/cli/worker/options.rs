@@ -1,10 +1,10 @@
 //! The options of the commands that use a worker.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use deftool_lang::spec::is_reserved_param;
 use serde_json::Value;
+
+use crate::cli::options::ProjectOptions;
 
 /// Worker and server options.
 #[derive(Debug, Clone, Args)]
@@ -16,11 +16,10 @@ pub(in crate::cli) struct WorkerOptions {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) endpoint: Option<String>,
     /// Model name; overrides the worker's
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// Options of a request.

@@ -9,8 +9,8 @@ use deftool_lang::text::count;
 use serde_json::Value;
 
 use crate::cli::terminal::output::{
-    begin_line, clean, cut, end_line, eprint_failure, eprint_line, is_mid_line, print_json,
-    stderr_is_terminal, stdout_failed,
+    begin_line, clean, cut, end_line, eprint_failure, eprint_line, eprint_progress, is_mid_line, print_json,
+    shows_progress, stdout_failed,
 };
 use crate::cli::terminal::spinner::Spinner;
 
@@ -46,7 +46,7 @@ impl EventPrinter {
             }
             Event::ToolStarted { name, .. } => {
                 // The result is also printed on its own line.
-                if stderr_is_terminal() {
+                if shows_progress() {
                     begin_line();
                 }
                 self.wait(&format!("{name} is running"));
@@ -97,7 +97,10 @@ impl EventPrinter {
             _ => return,
         };
         self.stop_waiting();
-        eprint_line(&text);
+        match event {
+            Event::Warning { .. } => eprint_line(&text),
+            _ => eprint_progress(&text),
+        }
     }
 
     fn finish(&mut self, outcome: &Outcome) {
@@ -143,7 +146,7 @@ impl EventPrinter {
 
     fn wait(&mut self, what: &str) {
         // A spinner would overwrite an unfinished line of text.
-        if !stderr_is_terminal() || is_mid_line() {
+        if !shows_progress() || is_mid_line() {
             return;
         }
         match &self.spinner {

@@ -54,7 +54,7 @@ fn scripts_cannot_emit_ci_commands() {
         &["call", "say", "--isolate", "process"],
         &["call", "say", "--time"],
         &["test", "--fuzz", "--cases", "3"],
-        &["bench", "say", "-n", "3"],
+        &["call", "say", "--repeat", "3"],
     ] {
         assert_no_commands(&project.run(arguments));
     }

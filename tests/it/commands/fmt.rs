@@ -150,7 +150,7 @@ fn examples_and_templates_are_formatted() {
     }
     let project = Project::new();
     assert_eq!(project.run(&["init", "made"]).code, Some(0));
-    assert_eq!(project.run(&["new", "fresh", "--project", "made"]).code, Some(0));
+    assert_eq!(project.run(&["new", "fresh", "-C", "made"]).code, Some(0));
     let ended = project.run(&["fmt", "--check", "--diff", "made"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
     assert_eq!(ended.stderr, "3 files unchanged\n");

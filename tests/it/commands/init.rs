@@ -30,7 +30,7 @@ fn every_command_works_in_a_new_project() {
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
     }});
-    let served = project.run_with_stdin(&["mcp", "--project", "made"], format!("{initialize}\n").as_bytes());
+    let served = project.run_with_stdin(&["mcp", "-C", "made"], format!("{initialize}\n").as_bytes());
     let reply: Value = serde_json::from_str(served.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(reply["result"]["serverInfo"]["name"], json!("deftool"));
 }

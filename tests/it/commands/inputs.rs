@@ -329,7 +329,7 @@ fn a_path_without_spec_files_is_an_error() {
     assert!(ended.stderr.contains("no spec files found"), "{}", ended.stderr);
     std::fs::create_dir(project.path("tools/specs")).unwrap();
     assert_eq!(project.run(&["check", "tools"]).code, Some(2));
-    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(2));
+    assert_eq!(project.run(&["check", "-C", "tools"]).code, Some(2));
 }
 
 /// Checking `specs/` also reports project-wide findings.

@@ -20,11 +20,11 @@ fn start(project: &Project, server: &Server) -> Child {
 }
 
 fn resume(project: &Project) -> Ended {
-    project.run(&["resume", "requests.journal", "--trust"])
+    project.run(&["journal", "resume", "requests.journal", "--trust"])
 }
 
 fn list(project: &Project) -> Vec<(String, String)> {
-    let listed = project.run(&["requests", "list", "requests.journal", "--json"]);
+    let listed = project.run(&["journal", "list", "requests.journal", "--json"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
     let text = |request: &Value, key: &str| request[key].as_str().unwrap().to_owned();
@@ -41,10 +41,10 @@ fn an_interrupted_reply_is_requested_again() {
         Answer::text("The whole answer."),
     ]);
     let child = start(&project, &server);
-    let journal = || project.run(&["requests", "list", "requests.journal"]).stdout;
+    let journal = || project.run(&["journal", "list", "requests.journal"]).stdout;
     wait_until("the second turn begins", || server.posts().len() == 2);
     // Its text is on its way to the journal.
-    let shown = |id: &str| project.run(&["requests", "show", "requests.journal", id]).stdout;
+    let shown = |id: &str| project.run(&["journal", "show", "requests.journal", id]).stdout;
     wait_until("the text is stored", || {
         journal().split(' ').next().is_some_and(|id| shown(id).contains("Half of a"))
     });
@@ -124,7 +124,8 @@ fn an_allowed_call_is_asked_about_once_again() {
     wait_until("the tool runs", || runs(&project).len() == 1);
     kill(child);
     project.write("log/go", "");
-    let mut terminal = Terminal::start(&project, &["resume", "requests.journal", "--trust"], Piped::Stdout);
+    let mut terminal =
+        Terminal::start(&project, &["journal", "resume", "requests.journal", "--trust"], Piped::Stdout);
     terminal.wait_for("Allow it?");
     terminal.type_text("y\n");
     let ended = terminal.end();
@@ -142,19 +143,19 @@ fn requests_are_canceled_and_removed() {
     // Only one process writes.
     let locked = "error: requests.journal is in use by another deftool process\n";
     for arguments in [&["cancel", "requests.journal", id.as_str()][..], &["prune", "requests.journal"]] {
-        let ended = project.run(&[&["requests"], arguments].concat());
+        let ended = project.run(&[&["journal"], arguments].concat());
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), locked));
     }
     assert_eq!(resume(&project).stderr, locked);
     kill(child);
-    let ended = project.run(&["requests", "cancel", "requests.journal", &id]);
+    let ended = project.run(&["journal", "cancel", "requests.journal", &id]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert_eq!(list(&project), [(id.clone(), String::from("canceled"))]);
-    let ended = project.run(&["requests", "cancel", "requests.journal", &id]);
+    let ended = project.run(&["journal", "cancel", "requests.journal", &id]);
     assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: the request {id} has ended\n")));
-    let ended = project.run(&["resume", "requests.journal", &id]);
+    let ended = project.run(&["journal", "resume", "requests.journal", &id]);
     assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: the request {id} has ended\n")));
-    let ended = project.run(&["requests", "prune", "requests.journal"]);
+    let ended = project.run(&["journal", "prune", "requests.journal"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "removed 1 request\n"));
     assert_eq!(list(&project), []);
 }
@@ -205,7 +206,7 @@ fn a_file_that_cannot_be_used_is_explained() {
         ("missing.journal", "missing.journal: No such file or directory"),
         ("specs", "specs: not a regular file"),
     ] {
-        for command in [&["requests", "list"][..], &["resume"]] {
+        for command in [&["journal", "list"][..], &["journal", "resume"]] {
             let ended = project.run(&[command, &[name]].concat());
             assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{name}: {ended:?}");
         }
@@ -235,7 +236,7 @@ fn kill_at_random_times(
             return killed;
         }
         kill(child);
-        child = spawn(project.command(&["resume", "requests.journal", "--trust"]));
+        child = spawn(project.command(&["journal", "resume", "requests.journal", "--trust"]));
     }
     child.wait().unwrap();
     5
@@ -251,7 +252,7 @@ fn outcome(project: &Project, seed: u64) -> Option<(String, Value)> {
     resume(project);
     let [(id, state)] = list(project).try_into().unwrap();
     assert_eq!(state, "completed", "seed {seed}");
-    let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
+    let shown = project.run(&["journal", "show", "requests.journal", &id]).stdout;
     Some((id, serde_json::from_str(shown.lines().last().unwrap()).unwrap()))
 }
 
@@ -336,7 +337,7 @@ fn nothing_is_lost_or_repeated_in_random_crashes_with_a_real_model() {
         };
         requests += 1;
         // The replies of the model differ, so the calls are counted by their events.
-        let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
+        let shown = project.run(&["journal", "show", "requests.journal", &id]).stdout;
         let events: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let mut counted = 0;
         for event in events.iter().filter(|event| event["type"] == "tool_finished") {
@@ -383,7 +384,7 @@ fn a_keyed_call_that_runs_again_sends_the_same_idempotency_key() {
         let child = spawn(project.command(&[&["run", "x", "--journal", "j"], &options[..]].concat()));
         service.wait_for_posts(1);
         kill(child);
-        let ended = project.run(&[&["resume", "j"], &options[..]].concat());
+        let ended = project.run(&[&["journal", "resume", "j"], &options[..]].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let keys = service.posts();
         let keys: Vec<_> = keys.iter().map(|post| post.header("idempotency-key").unwrap()).collect();

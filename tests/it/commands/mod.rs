@@ -1,7 +1,6 @@
 //! The commands, by running the real binary.
 
 mod acp;
-mod bench;
 mod call;
 mod chat;
 mod check_watch;
@@ -23,6 +22,7 @@ mod mcp;
 mod mcp_http;
 mod mcp_items;
 mod mcp_servers;
+mod measure;
 mod org;
 mod otel;
 #[cfg(unix)]

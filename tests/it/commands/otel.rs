@@ -344,7 +344,7 @@ fn a_resumed_request_continues_its_spans() {
     let posts = silent.posts();
     let before: Vec<&str> = trace_of(&posts[0]).0.unwrap().split('-').collect();
     let model = model("fetch", &url);
-    let arguments = ["resume", "j", "--trust", "--endpoint", &model.endpoint()];
+    let arguments = ["journal", "resume", "j", "--trust", "--endpoint", &model.endpoint()];
     let ended = export_to(&project, &collector.endpoint(), &arguments, &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let spans = collector.spans();
@@ -363,7 +363,7 @@ fn a_replay_exports_nothing() {
     let endpoint = model.endpoint();
     let recorded = ["run", PROMPT, "--trust", "--record", "r.jsonl", "--endpoint", &endpoint];
     assert_eq!(project.run(&recorded).code, Some(0));
-    let replayed = ["run", "--trust", "--replay", "r.jsonl", "--replay-tools"];
+    let replayed = ["run", "--trust", "--replay", "r.jsonl", "--recorded-tools"];
     let ended = export_to(&project, &collector.endpoint(), &replayed, &[]);
     assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), REPLY), "{ended:?}");
     assert!(collector.requests().is_empty());

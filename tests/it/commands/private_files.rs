@@ -52,8 +52,8 @@ fn other_files_are_rejected() {
             (&[&run[..], &["--journal", "file"]].concat()[..], "file", false),
             (&[&run[..], &["--journal", "other"]].concat(), "other.lock", false),
             (&[&run[..], &["--record", "file"]].concat(), "file", false),
-            (&["resume", "file"], "file", false),
-            (&["requests", "list", "file"], "file", false),
+            (&["journal", "resume", "file"], "file", false),
+            (&["journal", "list", "file"], "file", false),
             (&["chat", "x", "--endpoint", &endpoint, "--resume", "file"], "file", false),
             (&["run", "--replay", "file"], "file", true),
             (&["view", "file", "-o", "page.html"], "file", true),
@@ -112,12 +112,12 @@ fn a_read_only_archive_can_be_listed_and_viewed() {
     fs::remove_file(project.path("archive/old?.journal.lock")).unwrap();
     let mount = "mount --bind archive archive && mount -o remount,ro,bind archive";
     for (arguments, expected) in
-        [(&["requests", "list", journal][..], "completed"), (&["view", journal, "-o", "-"], "Hello.")]
+        [(&["journal", "list", journal][..], "completed"), (&["view", journal, "-o", "-"], "Hello.")]
     {
         let Some(ended) = run_mounted(&project, mount, arguments) else { return };
         assert!(ended.code == Some(0) && ended.stdout.contains(expected), "{arguments:?}: {ended:?}");
     }
-    let ended = run_mounted(&project, mount, &["requests", "prune", journal]).unwrap();
+    let ended = run_mounted(&project, mount, &["journal", "prune", journal]).unwrap();
     assert!(ended.code == Some(2) && ended.stderr.contains("Read-only file system"), "{ended:?}");
 }
 
@@ -135,7 +135,7 @@ fn a_read_only_archive_with_unwritten_changes_is_explained() {
     symlink("archive/j", project.path("link")).unwrap();
     let mount = "mount --bind archive archive && mount -o remount,ro,bind archive";
     for name in ["archive/j", "link"] {
-        let Some(ended) = run_mounted(&project, mount, &["requests", "list", name]) else { return };
+        let Some(ended) = run_mounted(&project, mount, &["journal", "list", name]) else { return };
         let (start, end) = (format!("error: {name} has changes in "), "archive/j-wal, which cannot be read");
         assert!(ended.code == Some(2) && ended.stderr.starts_with(&start), "{ended:?}");
         assert!(ended.stderr.contains(end), "{ended:?}");
@@ -145,7 +145,7 @@ fn a_read_only_archive_with_unwritten_changes_is_explained() {
 #[test]
 fn canceling_a_request_creates_no_journal() {
     let project = Project::empty();
-    let ended = project.run(&["requests", "cancel", "typo", "req_1"]);
+    let ended = project.run(&["journal", "cancel", "typo", "req_1"]);
     let expected = "error: typo: No such file or directory (os error 2)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), expected));
     assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 0);
@@ -175,7 +175,7 @@ fn a_lock_that_is_released_soon_is_waited_for() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lock = fs::File::options().write(true).open(project.path("j.lock")).unwrap();
     lock.lock().unwrap();
-    let mut child = project.spawn(&["requests", "prune", "j"]);
+    let mut child = project.spawn(&["journal", "prune", "j"]);
     // It has opened the lock, so it is waiting for it.
     let descriptors = format!("/proc/{}/fd", child.id());
     let has_opened = || {

@@ -1,5 +1,5 @@
-//! `deftool replay`: replays recordings without server and key, and validates their arguments against the current
-//! specs.
+//! `deftool replay`: verifies recordings without a server, a key and tools, and validates their arguments against the
+//! current specs.
 
 use std::fs;
 
@@ -52,40 +52,47 @@ fn folders_and_files_are_replayed_with_one_line_each() {
          ok      sessions/deep/b.jsonl: 1 request, 2 exchanges, 1 tool call\n"
     );
     assert_eq!(ended.stderr, "2 recordings: 2 ok\n");
-    // A changed tool is reported at its call and in the next request.
-    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    assert_eq!(project.run(&["replay", "sessions", "-q"]).stderr, "");
+    project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
     let ended = project.run(&["replay", "sessions/a.jsonl", "missing.jsonl"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().map(str::trim).collect();
     assert_eq!(lines[0], "differs sessions/a.jsonl: 1 request, 2 exchanges, 1 tool call");
-    assert_eq!(lines[1], "call 1 of count: result.length: recorded 6, now 7");
-    assert!(
-        lines[2].starts_with("turn 2: messages[3].content: recorded \"{\\\"length\\\":6}\\n"),
-        "{lines:?}"
-    );
-    assert_eq!(lines[3], "failed  missing.jsonl");
-    assert!(lines[4].starts_with("No such file"), "the file is named once: {lines:?}");
+    assert!(lines[1].starts_with("turn 1: messages[0].content: recorded "), "{lines:?}");
+    assert_eq!(lines[2], "failed  missing.jsonl");
+    assert!(lines[3].starts_with("No such file"), "the file is named once: {lines:?}");
     assert_eq!(ended.stderr, "2 recordings: 1 differs, 1 failed\n");
-    // With recorded results, nothing differs.
-    let ended = project.run(&["replay", "sessions", "--replay-tools", "--json"]);
+    project.write("specs/worker.eld", WORKERS);
+    // `run --replay` runs the tools. A changed result is reported at its call and in the next request.
+    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    let ended = project.run(&["run", "--replay", "sessions/a.jsonl"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for expected in [
+        "  call 1 of count: result.length: recorded 6, now 7\n",
+        "messages[3].content: recorded \"{\\\"length\\\":6}\\n",
+    ] {
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+    // `replay` runs no tool: nothing differs.
+    let ended = project.run(&["replay", "sessions", "--json"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["summary"], json!({"recordings": 2, "ok": 2, "differs": 0, "failed": 0, "updated": 0}));
     assert_eq!(report["recordings"][1]["state"], "ok");
-    // `run` supports the same options.
+    // So does `run` on request.
     let ended = project.run(&[
         "run",
         "--worker",
         "w",
         "--replay",
         "sessions/a.jsonl",
-        "--replay-tools",
+        "--recorded-tools",
         "--paced",
         "1000",
     ]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
     // By default, the recorded worker is used. `--worker` overrides it.
-    let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl", "--replay-tools"]);
+    let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl", "--recorded-tools"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
     let ended = project.run(&["replay", "sessions", "--worker", "u"]);
     assert_eq!(ended.code, Some(2));
@@ -128,7 +135,7 @@ fn a_missing_recording_is_reported_with_the_command_that_creates_one() {
 fn json_differences_have_a_path() {
     let project = recorded();
     project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
-    let ended = project.run(&["replay", "sessions", "--json", "--replay-lenient"]);
+    let ended = project.run(&["replay", "sessions", "--json", "--lenient"]);
     assert_eq!(ended.code, Some(0), "a lenient replay reports differences and continues: {ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let first = &report["recordings"][0];
@@ -161,12 +168,13 @@ fn update_writes_differences_of_request_bodies_only() {
     for (before, after) in before.lines().zip(after.lines()) {
         assert_eq!(before == after, !after.contains("\"updated\":true"), "{after}");
     }
-    // Changed tool results are not updated.
-    project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
+    // Other differences are not updated.
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    project.write("specs/tools.eld", specs.replace(":name \"count\"", ":name \"count\" :confirm t"));
     let ended = project.run(&["replay", "sessions/a.jsonl", "--update"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended.stdout.contains("not updated: there are differences outside of request bodies (call 1"),
+        ended.stdout.contains("not updated: there are differences outside of request bodies (a call of count: requires an approval now"),
         "{}",
         ended.stdout
     );
@@ -348,7 +356,7 @@ fn a_recording_of_an_unknown_worker_fails() {
     let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl"]);
     assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: {why}\n")));
     // Another worker has another name, which is in the system message.
-    let ended = project.run(&["replay", "sessions/deep", "--worker", "u", "--replay-lenient"]);
+    let ended = project.run(&["replay", "sessions/deep", "--worker", "u", "--lenient"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "1 recording: 1 differs\n"), "{ended:?}");
 }
 

@@ -241,7 +241,7 @@ fn state_survives_a_crash() {
         let child = spawn(project.command(&arguments));
         wait_until("the second turn begins", || server.posts().len() == 2);
         kill(child);
-        let ended = project.run(&["resume", "requests.journal", "--trust"]);
+        let ended = project.run(&["journal", "resume", "requests.journal", "--trust"]);
         assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
         let posts = server.posts();
         assert_eq!((posts.len(), &posts[1].body), (4, &posts[2].body), "{name}");

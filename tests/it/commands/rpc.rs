@@ -422,10 +422,10 @@ fn a_journal_keeps_the_requests_of_a_server_that_is_killed() {
     model.wait_for_posts(2);
     client.connection.server.kill().unwrap();
     client.connection.server.wait().unwrap();
-    let resumed = project.run(&["resume", "j", "--trust"]);
+    let resumed = project.run(&["journal", "resume", "j", "--trust"]);
     assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Three characters.\n"), "{resumed:?}");
     assert_eq!(model.posts()[1].body, model.posts()[2].body);
-    let listed = project.run(&["requests", "list", "j"]).stdout;
+    let listed = project.run(&["journal", "list", "j"]).stdout;
     assert!(listed.starts_with(submitted["request_id"].as_str().unwrap()), "{listed}");
     let page = project.run(&["view", "j", "-o", "-"]).stdout;
     assert!(page.contains(r#""logs":["warn: odd"]"#), "{page}");

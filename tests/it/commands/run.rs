@@ -466,7 +466,7 @@ fn an_impossible_request_exits_with_2_and_one_line() {
             ended(&project, &["--endpoint", "localhost:1"]),
             "invalid endpoint `localhost:1`: expected an HTTP URL; write http://HOST:PORT/v1",
         ),
-        (ended(&project, &["--project", "nowhere"]), "cannot read"),
+        (ended(&project, &["-C", "nowhere"]), "cannot read"),
         (Ended::of(command_in(empty.path(), &["run", "hi"]).output().unwrap()), "`deftool init`"),
         (project.run_with_stdin(&["run", "-"], b"\xff\xfe"), "the prompt on stdin cannot be read"),
         (project.run_with_stdin(&["run", "-"], b" \n"), "the prompt on stdin is empty"),

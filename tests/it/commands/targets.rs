@@ -1,4 +1,4 @@
-//! Targets on the command line: `compile`, `check --target`, `targets`, and the generated `docs/targets.md`.
+//! Targets on the command line: `compile`, `check --target`, `compile --list-targets`, and the generated `docs/targets.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -91,12 +91,12 @@ fn check_reports_findings_for_each_requested_target() {
 #[test]
 fn targets_lists_all_targets_and_shows_one() {
     let folder = tempfile::tempdir().unwrap();
-    let list = stdout(&deftool(&["targets"], folder.path()));
+    let list = stdout(&deftool(&["compile", "--list-targets"], folder.path()));
     assert_eq!(list.lines().count(), Target::ALL.len());
     for target in Target::ALL {
         assert!(list.lines().any(|line| line.starts_with(target.as_str())), "{list}");
-        let text = stdout(&deftool(&["targets", target.as_str()], folder.path()));
-        let json = stdout(&deftool(&["targets", target.as_str(), "--json"], folder.path()));
+        let text = stdout(&deftool(&["compile", "--list-targets", target.as_str()], folder.path()));
+        let json = stdout(&deftool(&["compile", "--list-targets", target.as_str(), "--json"], folder.path()));
         let json: Value = serde_json::from_str(&json).unwrap();
         let claims = json["claims"].as_array().unwrap();
         assert_eq!(claims.len(), target.support_table().len());
@@ -105,7 +105,9 @@ fn targets_lists_all_targets_and_shows_one() {
             assert!(claim["source"]["date"].as_str().unwrap().starts_with("202"), "{claim}");
         }
     }
-    let all: Value = serde_json::from_str(&stdout(&deftool(&["targets", "--json"], folder.path()))).unwrap();
+    let all: Value =
+        serde_json::from_str(&stdout(&deftool(&["compile", "--list-targets", "--json"], folder.path())))
+            .unwrap();
     assert_eq!(all.as_array().unwrap().len(), Target::ALL.len());
 }
 
@@ -286,7 +288,7 @@ fn page() -> String {
     let mut page = String::from(
         "# Targets\n\n\
          What each API does with each schema keyword, generated from the tables behind `deftool check --target`, `deftool compile`\n\
-         and `deftool targets`. For each keyword, the first row whose condition holds applies.\n\n\
+         and `deftool compile --list-targets`. For each keyword, the first row whose condition holds applies.\n\n\
          Support levels: *enforced* (the target follows it), *shown* (the model reads it), *weakened* (a part is kept), *misread*\n\
          (the target does something else), *ignored* (sent without effect), *dropped* (deftool leaves it out), *refused* (a request\n\
          with it fails).\n\n\

@@ -113,8 +113,8 @@ fn reports_contain_no_control_characters() {
         (&["trust", "grant", odd], 0),
         (&["trust"], 0),
         (&["trust", "--json"], 0),
-        (&["doctor", "--project", odd], 1),
-        (&["doctor", "--project", odd, "--json"], 1),
+        (&["doctor", "-C", odd], 1),
+        (&["doctor", "-C", odd, "--json"], 1),
     ];
     for (arguments, code) in cases {
         let mut command = project.command(arguments);

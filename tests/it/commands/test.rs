@@ -358,6 +358,24 @@ fn tests_run_after_each_change() {
     assert_eq!(watching.report()["summary"]["ok"], 2);
 }
 
+#[test]
+fn watch_reports_what_a_change_does() {
+    let project = Project::new();
+    let watching = WatchProcess::start(&project.path("."), "test", &[]);
+    let wait_for = |start: &str| loop {
+        let line = watching.stdout.recv_timeout(LIMIT).unwrap();
+        if line.starts_with(start) {
+            return line;
+        }
+    };
+    assert_eq!(wait_for("generation "), "generation 1: 3 tools");
+    project.write("scripts/count.lua", "return function(text, times) return 1 end");
+    assert!(wait_for("generation ").starts_with("generation 2: changed count ("));
+    project.write("specs/new.eld", "(defexit :name \"silent\")\n");
+    assert!(wait_for("generation ").starts_with("generation 3: added silent ("));
+    wait_for("specs/new.eld:1:16: warning[DT112]");
+}
+
 #[cfg(unix)]
 #[test]
 fn watch_runs_until_ctrl_c() {

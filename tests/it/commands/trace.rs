@@ -209,7 +209,7 @@ fn a_resumed_request_keeps_its_trace() {
     child.kill().unwrap();
     child.wait().unwrap();
     let model = self::model("fetch", &url);
-    let ended = project.run(&["resume", "j", "--trust", "--endpoint", &model.endpoint()]);
+    let ended = project.run(&["journal", "resume", "j", "--trust", "--endpoint", &model.endpoint()]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     expect_trace(&model, 2);
     expect_trace(&web, 1);

@@ -120,7 +120,7 @@ fn without_a_terminal_the_error_names_both_alternatives() {
 #[test]
 fn commands_that_run_no_script_never_prompt() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    for arguments in [&["check"][..], &["compile"], &["fmt"], &["test"], &["targets"]] {
+    for arguments in [&["check"][..], &["compile"], &["fmt"], &["test"], &["compile", "--list-targets"]] {
         assert_eq!(home.run(arguments).code, Some(0), "{arguments:?}");
     }
     // Tools that are not run do not require trust.
@@ -206,17 +206,14 @@ fn a_project_has_one_key_for_all_of_its_paths() {
     std::os::unix::fs::symlink(home.project.path("."), &alias).unwrap();
     home.run(&["trust", "grant", alias.to_str().unwrap()]);
     assert_eq!(home.call("fetch"), Some(0));
-    assert_eq!(
-        home.run(&["call", "fetch", "--project", alias.join("scripts").to_str().unwrap()]).code,
-        Some(0)
-    );
+    assert_eq!(home.run(&["call", "fetch", "-C", alias.join("scripts").to_str().unwrap()]).code, Some(0));
     // A copy of the project is a different project.
     let copy = home.state.path().join("copy/specs");
     fs::create_dir_all(&copy).unwrap();
     fs::copy(home.project.path("specs/fetch.eld"), copy.join("fetch.eld")).unwrap();
     fs::create_dir(copy.with_file_name("scripts")).unwrap();
     fs::write(copy.with_file_name("scripts").join("fetch.lua"), SCRIPT).unwrap();
-    assert_eq!(home.run(&["call", "fetch", "--project", copy.to_str().unwrap()]).code, Some(2));
+    assert_eq!(home.run(&["call", "fetch", "-C", copy.to_str().unwrap()]).code, Some(2));
 }
 
 #[test]
@@ -431,9 +428,9 @@ fn a_run_requires_the_permissions_of_its_worker() {
 }
 
 #[test]
-fn watch_reports_untrusted_permissions() {
+fn test_watch_reports_untrusted_permissions() {
     let home = Home::of(&[("fetch", ":net [\"never.example\"]")]);
-    let mut command = home.command(&["watch"]);
+    let mut command = home.command(&["test", "--watch"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let watching = WatchProcess::of(child);
     let line = |start: &str| loop {

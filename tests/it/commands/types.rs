@@ -24,6 +24,9 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// The generated file.
+const FILE: &str = "types/deftool.d.luau";
+
 const PLAIN: &str = "(deftool :name \"t\" :description \"Do it.\")\n";
 
 /// Returns the findings in a script, without those in the spec: `line:column: severity[code]: message`.
@@ -223,22 +226,22 @@ fn definitions_are_written_and_compared() {
         let output = deftool(folder.path(), arguments);
         (output.status.code(), stdout(&output), said(&output))
     };
-    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    let (code, _, says) = run(&["types", "--check", FILE]);
     assert!(code == Some(1) && says.contains("types/deftool.d.luau does not exist"), "{says}");
-    let (code, out, says) = run(&["types", "--output", "types"]);
+    let (code, out, says) = run(&["types", "-o", FILE]);
     assert!(code == Some(0) && out.is_empty() && says.contains("created  types/deftool.d.luau"), "{says}");
-    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    let (code, _, says) = run(&["types", "--check", FILE]);
     assert!(code == Some(0), "{says}");
-    let (code, _, says) = run(&["types", "--output", "types"]);
+    let (code, _, says) = run(&["types", "-o", FILE]);
     assert!(code == Some(0) && says.contains("unchanged"), "{says}");
     let (_, printed, _) = run(&["types"]);
     assert_eq!(fs::read_to_string(folder.path().join("types/deftool.d.luau")).unwrap(), printed);
     fs::write(folder.path().join("specs/a.eld"), "(deftool :name \"other\" :description \"Do it.\")")
         .unwrap();
-    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    let (code, _, says) = run(&["types", "--check", FILE]);
     assert!(code == Some(1) && says.contains("is out of date"), "{says}");
-    assert!(says.contains("update it with `deftool types --output types`"), "{says}");
-    let (code, _, says) = run(&["types", "--output", "types"]);
+    assert!(says.contains("update it with `deftool types -o types/deftool.d.luau`"), "{says}");
+    let (code, _, says) = run(&["types", "-o", FILE]);
     assert!(code == Some(0) && says.contains("written"), "{says}");
     let (code, _, _) = run(&["types", "--check"]);
     assert_eq!(code, Some(2));
@@ -265,7 +268,7 @@ fn a_link_is_replaced_and_its_target_is_unchanged() {
     for target in [&there, &not_there] {
         let _ = fs::remove_file(&written);
         std::os::unix::fs::symlink(target, &written).unwrap();
-        let output = deftool(folder.path(), &["types", "--output", "types"]);
+        let output = deftool(folder.path(), &["types", "-o", FILE]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(written.symlink_metadata().unwrap().is_file());
         assert_eq!(fs::read_to_string(&written).unwrap(), stdout(&deftool(folder.path(), &["types"])));

@@ -148,12 +148,12 @@ fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     wait_for(|| is_gone(program));
 }
 
-/// `bench` blocks its main thread during a call, so a separate thread handles the signal.
+/// `call --repeat` blocks its main thread during a call, so a separate thread handles the signal.
 #[test]
-fn an_interrupted_bench_kills_its_program() {
+fn an_interrupted_measurement_kills_its_program() {
     let project = project();
     waits(&project);
-    let command = project.spawn(&["bench", "waits", "--trust", "--yes"]);
+    let command = project.spawn(&["call", "waits", "--trust", "--repeat", "1000"]);
     let program = program_of(command.id());
     signal(command.id(), "-INT");
     assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));

@@ -151,12 +151,12 @@ fn differences_are_reported_by_field() {
 #[test]
 fn a_lenient_replay_continues_and_reports_differences() {
     let (project, _) = recorded();
-    let ended = project.run(&["run", "count again", "--replay", "session.jsonl", "--replay-lenient"]);
+    let ended = project.run(&["run", "count again", "--replay", "session.jsonl", "--lenient"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
     assert!(ended.stderr.contains("turn 1: messages[1].content: recorded"), "{}", ended.stderr);
     assert!(ended.stderr.contains("turn 2: messages[1].content"), "{}", ended.stderr);
     // The option requires a recording.
-    assert_eq!(project.run(&["run", "x", "--replay-lenient"]).code, Some(2));
+    assert_eq!(project.run(&["run", "x", "--lenient"]).code, Some(2));
     assert_eq!(project.run(&["run", "--replay", "session.jsonl", "--record", "other.jsonl"]).code, Some(2));
 }
 

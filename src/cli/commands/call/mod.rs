@@ -1,11 +1,11 @@
 //! `deftool call`: validates and runs one tool call without a model.
 
 mod arguments;
-pub(super) mod bench;
 mod help;
+mod repeat;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,11 @@ use deftool_script::DEFAULT_MEMORY;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::{CommandDirs, command_dirs};
+use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::rerun::Rerun;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt::Signals;
@@ -40,6 +41,7 @@ Examples:
   deftool call word_count text=\"one two three\"
   deftool call word_count --help
   deftool call word_count '{\"text\": \"one\"}' --watch
+  deftool call word_count text=one --repeat 100000
   echo '{\"text\": \"one\"}' | deftool call word_count - --json"
 )]
 pub(in crate::cli) struct CallOptions {
@@ -52,21 +54,25 @@ pub(in crate::cli) struct CallOptions {
     /// Print help; after the name of a tool, the help of the tool
     #[arg(short, long)]
     pub(in crate::cli) help: bool,
-    /// Print the result or error as one JSON object
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
     /// Print the duration and the memory use
     #[arg(long)]
     pub(in crate::cli) time: bool,
     /// Call again after each change
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    /// Measure N calls of the script alone, from JSON to JSON, and concurrently
+    #[arg(long, value_name = "N", conflicts_with_all = ["watch", "time"], value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+    pub(in crate::cli) repeat: Option<u32>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
+
+/// Maximum number of repeated calls, whose times are kept in memory.
+const MAX_CALLS: i64 = 5_000_000;
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -119,7 +125,7 @@ struct CallResult {
 }
 
 pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let Some(tool) = options.tool.as_deref() else {
         print_styled(&help::of_command("call"));
         return Ok(Exit::Clean);
@@ -129,30 +135,31 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     }
     let input = match arguments::read_input(tool, &options.arguments) {
         Ok(input) => input,
-        Err(error) => {
-            let none = Duration::ZERO;
-            let called = CallResult {
-                outcome: Err(error),
-                elapsed: none,
-                project: none,
-                validation: none,
-                usage: None,
-                limit: 0,
-            };
-            print_result(&called, options.json, options.time);
-            return Ok(Exit::Failed);
-        }
+        Err(error) => return Ok(print_failure(options, error)),
     };
     if options.watch {
         return watch(options, &dirs, tool, input);
     }
     let root = find_root(&dirs.project)?;
     let generation = Generation::load_tool(&root, &dirs.current, tool)?;
+    if let Some(calls) = options.repeat {
+        let measured = repeat::run(options, (tool, &input), &root, generation, calls as usize)?;
+        return Ok(measured.map_or_else(|error| print_failure(options, error), |()| Exit::Clean));
+    }
     let Some(called) = call(options, (tool, &input), &root, generation)? else {
         return Ok(Exit::Interrupted);
     };
-    print_result(&called, options.json, options.time);
+    print_result(&called, options.format.is_json(), options.time);
     Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
+}
+
+/// Prints the failure of a call that did not run.
+fn print_failure(options: &CallOptions, error: ToolError) -> Exit {
+    let none = Duration::ZERO;
+    let (outcome, usage) = (Err(error), None);
+    let called = CallResult { outcome, elapsed: none, project: none, validation: none, usage, limit: 0 };
+    print_result(&called, options.format.is_json(), options.time);
+    Exit::Failed
 }
 
 /// Repeats the call after each change of the project.
@@ -164,11 +171,11 @@ fn watch(
 ) -> Result<Exit, CliError> {
     let root = find_root(&dirs.project)?;
     let (options, tool) = (options.clone(), tool.to_owned());
-    let json = options.json;
+    let json = options.format.is_json();
     let paths = [root.clone()];
     let report = move |load: Load, started| {
         match call(&options, (&tool, &input), &root, Generation::first(load, started)) {
-            Ok(Some(called)) => print_result(&called, options.json, true),
+            Ok(Some(called)) => print_result(&called, options.format.is_json(), true),
             // Ctrl-C also ends the watch.
             Ok(None) => {}
             Err(error) => eprint_error(&error.to_string()),

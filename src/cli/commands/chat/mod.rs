@@ -20,9 +20,9 @@ use deftool_project::find_root;
 use deftool_record::Redaction;
 use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
 
+use crate::cli::options::{EventFormat, FormatOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, eprint_line};
 use crate::cli::worker;
@@ -60,9 +60,8 @@ pub(in crate::cli) struct ChatOptions {
     /// Do not store the session
     #[arg(long)]
     pub(in crate::cli) no_save: bool,
-    /// Print events, one JSON object per line
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions<EventFormat>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
@@ -71,7 +70,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let OpenWorker { spec, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
             .reporting_errors();
-    let dirs = command_dirs(options.worker.project.as_deref())?;
+    let dirs = options.worker.project.dirs()?;
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);
     let key = api_key(&spec);
@@ -117,7 +116,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let mut chat = Conversation {
             worker,
             tools,
-            json: options.json,
+            json: options.format.is_json(),
             is_interactive: input.is_terminal,
             approver,
             interrupts,

@@ -21,7 +21,7 @@ use super::report::Format;
 use super::selection::Selection;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::diff::unified;
-use crate::cli::terminal::output::{eprint_error, eprint_line, print_diff, print_json};
+use crate::cli::terminal::output::{eprint_error, eprint_progress, print_diff, print_json};
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
@@ -84,7 +84,9 @@ impl FixRun<'_> {
         let mut is_written = true;
         for file in &files {
             match replace_text(&file.path, &file.before, &file.after) {
-                Ok(()) => eprint_line(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
+                Ok(()) => {
+                    eprint_progress(&format!("fixed    {}: {}", file.name, count(file.applied, "finding")));
+                }
                 Err(error) => {
                     is_written = false;
                     eprint_error(&format!("cannot write {}: {error}", file.name));
@@ -124,10 +126,14 @@ impl FixRun<'_> {
         }
         eprint_unfixed(&unfixed);
         if exit == Exit::Clean {
-            eprint_line("nothing to fix");
+            eprint_progress("nothing to fix");
         } else {
             let fixes = files.iter().map(|file| file.applied).sum();
-            eprint_line(&format!("would fix {} in {}", count(fixes, "finding"), count(files.len(), "file")));
+            eprint_progress(&format!(
+                "would fix {} in {}",
+                count(fixes, "finding"),
+                count(files.len(), "file")
+            ));
         }
         Ok(exit)
     }

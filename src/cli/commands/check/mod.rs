@@ -13,10 +13,10 @@ use deftool_lang::schema::Target;
 use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
 use deftool_script::can_analyse_scripts;
 
-use crate::cli::options::target;
+use crate::cli::options::{FormatOptions, ProjectOptions, target};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::{CommandDirs, command_dirs, inputs_of, refuse_nothing};
-use crate::cli::terminal::output::eprint_line;
+use crate::cli::project::inputs::{CommandDirs, inputs_of, refuse_nothing};
+use crate::cli::terminal::output::eprint_progress;
 use fix::FixOptions;
 use fix::FixRun;
 use report::Format;
@@ -38,9 +38,8 @@ pub(in crate::cli) struct CheckOptions {
     /// File name of stdin, for an editor buffer that is not saved
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
-    /// Output format of findings
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(in crate::cli) format: Format,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions<Format>,
     /// Also report schema keywords that these APIs drop, weaken or reject
     #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
@@ -58,24 +57,20 @@ pub(in crate::cli) struct CheckOptions {
     /// Exit with 0 even if there are errors
     #[arg(long, conflicts_with_all = ["strict", "fixing"])]
     pub(in crate::cli) exit_zero: bool,
-    /// Do not print the summary
-    #[arg(short, long)]
-    pub(in crate::cli) quiet: bool,
     #[command(flatten)]
     pub(in crate::cli) fixing: FixOptions,
     /// Check again after each change
     #[arg(short, long, conflicts_with = "fixing")]
     pub(in crate::cli) watch: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// The program that checks the types of scripts.
 const TYPE_CHECKER: &str = "deftool-types";
 
 pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let mut load_options = options.load_options()?;
     let selection = Selection::of(&options.selection, &dirs.current)?;
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
@@ -92,7 +87,7 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         with_unsafe: options.fixing.unsafe_fixes,
     };
     if options.fixing.diff {
-        return fixes.print_changes(load_options, options.format);
+        return fixes.print_changes(load_options, options.format.value);
     }
     let (load, all_applied) = if options.fixing.fix {
         fixes.apply_all(load_options)?
@@ -105,14 +100,12 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         (load, true)
     };
     refuse_nothing(&options.paths, &load)?;
-    report::print_report(&load, options.format, options.strict);
-    if !options.quiet {
-        report::eprint_summary(&load, options.format);
-        if !can_analyse_scripts() {
-            eprint_line(
-                "note: the parameters and globals of scripts were not checked: unknown version of Luau bytecode",
-            );
-        }
+    report::print_report(&load, options.format.value, options.strict);
+    report::eprint_summary(&load, options.format.value);
+    if !can_analyse_scripts() {
+        eprint_progress(
+            "note: the parameters and globals of scripts were not checked: unknown version of Luau bytecode",
+        );
     }
     let failed = !all_applied || report::fails(&load, options.strict);
     Ok(if failed && !options.exit_zero { Exit::Failed } else { Exit::Clean })

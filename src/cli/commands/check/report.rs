@@ -6,10 +6,11 @@ use deftool_lang::text::count;
 use deftool_project::{Load, ScriptState, rules};
 
 use crate::cli::terminal::output::{
-    MAX_FINDINGS, describe_omitted, describe_summary, eprint_line, escape_ci_commands, print, print_all,
+    MAX_FINDINGS, describe_omitted, describe_summary, eprint_progress, escape_ci_commands, print, print_all,
     print_findings, print_json,
 };
 
+/// The output formats of `deftool check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Format {
     /// Text with source lines
@@ -55,7 +56,7 @@ pub(in crate::cli) fn print_report(load: &Load, format: Format, strict: bool) {
 pub(in crate::cli) fn eprint_summary(load: &Load, format: Format) {
     match format {
         // The output in these formats contains no summary, so the summary goes to stderr.
-        Format::Human | Format::Github | Format::Sarif | Format::Junit => eprint_line(&describe(load)),
+        Format::Human | Format::Github | Format::Sarif | Format::Junit => eprint_progress(&describe(load)),
         Format::Concise | Format::Json => {}
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::cli) struct SelectionOptions {
     /// Do not report these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(in crate::cli) ignore: Vec<String>,
-    /// Report only findings that are not in FILE, the output of an earlier `check --format json`
+    /// Report only findings that are not in FILE, the output of an earlier `check --json`
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) baseline: Option<PathBuf>,
 }
@@ -97,7 +97,7 @@ fn read_baseline(path: &Path) -> Result<HashMap<Identity, usize>, CliError> {
     let text = std::fs::read_to_string(path).map_err(|error| invalid(format!("cannot be read: {error}")))?;
     let report: Value = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
     if !report["findings"].is_array() {
-        return Err(invalid(String::from("expected the output of `deftool check --format json`")));
+        return Err(invalid(String::from("expected the output of `deftool check --json`")));
     }
     let mut known = HashMap::new();
     for identity in identities_of(&report) {

@@ -20,7 +20,7 @@ pub(in crate::cli) fn run(
     selection: Selection,
     dirs: &CommandDirs,
 ) -> Result<Exit, CliError> {
-    let format = options.format;
+    let format = options.format.value;
     match format {
         Format::Human | Format::Concise | Format::Json => {}
         Format::Sarif | Format::Github | Format::Junit => {

@@ -16,10 +16,11 @@ use deftool_project::{
 };
 use serde_json::{Value, json};
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::command_dirs;
+use crate::cli::project::inputs::CommandDirs;
 use crate::cli::terminal::output::{
-    clean, describe_summary, eprint_findings, eprint_line, print_json, print_lines,
+    clean, describe_summary, eprint_findings, eprint_progress, print_json, print_lines,
 };
 use revision::{Revision, is_json};
 
@@ -35,21 +36,22 @@ Examples:
 pub(in crate::cli) struct DiffOptions {
     /// Old tools: a spec file, folder or project, JSON definitions (.json), or a git revision of the new tools
     pub(in crate::cli) old: PathBuf,
-    /// New tools [default: the project in the current folder]
+    /// New tools [default: the project around the current folder]
     pub(in crate::cli) new: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// Prints the changes from the old to the new tools. Fails if one breaks callers, or if tools could not be compared.
 pub(in crate::cli) fn run(options: &DiffOptions) -> Result<Exit, CliError> {
-    let current = command_dirs(None)?.current;
+    let CommandDirs { current, project } = options.project.dirs()?;
     let new_path = match &options.new {
-        Some(path) => current.join(path),
-        None => find_root(&current)?,
+        Some(path) => project.join(path),
+        None => find_root(&project)?,
     };
-    let old_path = current.join(&options.old);
+    let old_path = project.join(&options.old);
     let old = if old_path.symlink_metadata().is_ok() {
         Definitions::at(&old_path, &current)?
     } else {
@@ -67,13 +69,13 @@ pub(in crate::cli) fn run(options: &DiffOptions) -> Result<Exit, CliError> {
     changes.retain(|change| !old.broken.contains(&change.tool) && !new.broken.contains(&change.tool));
     let is_complete = old.errors.is_empty() && new.errors.is_empty();
     let breaking = changes.iter().filter(|change| change.impact == Impact::Breaking).count();
-    if options.json {
+    if options.format.is_json() {
         let errors = [&old, &new].map(|of| render::json_report(&of.errors, &of.sources).findings);
         let errors: Vec<_> = errors.into_iter().flatten().collect();
         print_json(&json!({"changes": changes, "errors": errors}), true);
     } else {
         print_lines(&changes.iter().map(line).collect::<String>());
-        eprint_line(&match changes.len() {
+        eprint_progress(&match changes.len() {
             0 if is_complete => String::from("no changes"),
             0 => String::from("no changes in the other tools"),
             all => format!("{}, {breaking} breaking", count(all, "change")),
@@ -169,7 +171,7 @@ impl Definitions {
     fn report(&self, name: &str) {
         eprint_findings(&self.errors, &self.sources);
         if let Some(counts) = describe_summary(&Summary::of(&self.errors)) {
-            eprint_line(&format!("{}: {counts}; these tools are not compared", clean(name)));
+            eprint_progress(&format!("{}: {counts}; these tools are not compared", clean(name)));
         }
     }
 }

@@ -14,13 +14,11 @@ mod project;
 mod server;
 mod watching;
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::output::{paint, print_json, print_styled};
 use line::{Level, Line};
 
@@ -39,14 +37,12 @@ pub(in crate::cli) struct DoctorOptions {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) endpoint: Option<String>,
     /// Model name; overrides the worker's
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// The output of `--json`.
@@ -59,7 +55,7 @@ struct Report<'a> {
 }
 
 pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let mut lines = vec![machine::check()];
     let (generation, project_lines) = project::check(&dirs);
     lines.extend(project_lines);
@@ -72,7 +68,7 @@ pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     lines.extend(server::check(options, generation.as_ref())?);
     lines.extend(editor::check());
     let errors = lines.iter().filter(|line| line.level == Level::Error).count();
-    if options.json {
+    if options.format.is_json() {
         let report = Report { version: 1, ok: errors == 0, checks: &lines };
         print_json(&report, true);
     } else {

@@ -14,7 +14,7 @@ use super::import::{ForeignFormat, Imported, import_for_init};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
 use crate::cli::project::inputs::command_dirs;
-use crate::cli::terminal::output::{clean, eprint_line};
+use crate::cli::terminal::output::{clean, eprint_progress};
 use toolbox::{TOOLBOX, ToolboxTool};
 
 #[derive(Debug, Args)]
@@ -98,7 +98,7 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         Some(names) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
         Some(_) => "TOOL --help",
     };
-    eprint_line(&format!("next:    {enter}deftool check && deftool call {call}"));
+    eprint_progress(&format!("next:    {enter}deftool check && deftool call {call}"));
     Ok(exit)
 }
 
@@ -150,10 +150,10 @@ fn copy_toolbox(
     for tool in &selected {
         let script = format!("scripts/{}.lua", tool.name);
         if let Some(location) = existing.get(tool.name) {
-            eprint_line(&format!("skipped  {}: already defined at {location}", tool.name));
+            eprint_progress(&format!("skipped  {}: already defined at {location}", tool.name));
         } else if folder.join(&script).exists() {
             // Do not combine an included spec with another script.
-            eprint_line(&format!("skipped  {}: {script} already exists", tool.name));
+            eprint_progress(&format!("skipped  {}: {script} already exists", tool.name));
         } else {
             create(folder, tool.files)?;
         }
@@ -168,11 +168,11 @@ fn create(folder: &Path, files: &[(&str, &str)]) -> Result<(), CliError> {
     for (name, content) in files {
         let path = folder.join(name);
         if path.exists() {
-            eprint_line(&format!("kept     {}", shown(folder, name)));
+            eprint_progress(&format!("kept     {}", shown(folder, name)));
             continue;
         }
         write_file(&path, content)?;
-        eprint_line(&format!("created  {}", shown(folder, name)));
+        eprint_progress(&format!("created  {}", shown(folder, name)));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `deftool resume`: continues the requests of a journal.
+//! `deftool journal resume`: continues the requests of a journal.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use deftool_lang::schema::ToolSet;
 use deftool_project::{find_root, quote, quote_words, resolve_links};
 use deftool_worker::{Approvals, WorkerConfig};
 
+use super::JournalFile;
+use crate::cli::options::{EventFormat, FormatOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::interrupt::Interrupts;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line};
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress};
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::journal;
@@ -30,12 +32,11 @@ A reply that was interrupted is requested again. An interrupted call runs again 
 `pure` or `keyed`.
 
 Examples:
-  deftool run \"Summarise the new issues.\" --journal issues.journal
-  deftool resume issues.journal
-  deftool resume issues.journal req_0123456789abcdef")]
+  deftool journal resume issues.journal
+  deftool journal resume issues.journal req_0123456789abcdef")]
 pub(in crate::cli) struct ResumeOptions {
-    /// Journal of `deftool run --journal` or `deftool rpc --journal`
-    pub(in crate::cli) journal: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) journal: JournalFile,
     /// Requests to continue [default: all that have not ended]
     #[arg(value_name = "ID")]
     pub(in crate::cli) ids: Vec<String>,
@@ -44,20 +45,19 @@ pub(in crate::cli) struct ResumeOptions {
     /// Run all calls without confirmation prompts, including tools with :confirm
     #[arg(long)]
     pub(in crate::cli) yes: bool,
-    /// Print events, one JSON object per line
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions<EventFormat>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
-pub(in crate::cli) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
-    let requests = chosen(&options.journal, &options.ids)?;
+pub(super) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
+    let requests = chosen(&options.journal.path, &options.ids)?;
     if requests.is_empty() {
-        eprint_line("no request to resume: all have ended");
+        eprint_progress("no request to resume: all have ended");
         return Ok(Exit::Clean);
     }
-    let journal = Arc::new(SqliteJournal::open(&options.journal)?);
+    let journal = Arc::new(SqliteJournal::open(&options.journal.path)?);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut exits = Vec::new();
@@ -104,7 +104,7 @@ fn chosen(journal: &Path, ids: &[String]) -> Result<Vec<RequestSummary>, CliErro
         let message = match found {
             Some(request) if request.state.is_none() => continue,
             Some(_) => format!("the request {id} has ended"),
-            None => format!("unknown request {}; see `deftool requests list`", clean(id)),
+            None => format!("unknown request {}; see `deftool journal list`", clean(id)),
         };
         return Err(CliError::Usage(message));
     }
@@ -118,14 +118,14 @@ async fn resume(
     journal: &Arc<SqliteJournal>,
     request: &RequestSummary,
 ) -> Result<Exit, CliError> {
-    let (start, entries) = SqliteJournal::load(&options.journal, &request.id)?;
+    let (start, entries) = SqliteJournal::load(&options.journal.path, &request.id)?;
     let context: JournalContext = serde_json::from_str(&request.context).map_err(|_| {
         let message =
             format!("the request {} was not submitted by `deftool run` or `deftool rpc`", clean(&request.id));
         CliError::Usage(message)
     })?;
     let given = &options.worker;
-    if given.project.is_none() {
+    if given.project.directory().is_none() {
         check_project(request, context.project.as_deref())?;
     }
     // Without a project, the worker is the default one.
@@ -137,7 +137,7 @@ async fn resume(
         project: given.project.clone(),
     };
     let of_request = RequestOptions { system: None, params: context.params.clone(), yes: options.yes };
-    let source = Source::Journal { path: &options.journal, endpoint: context.endpoint.as_deref() };
+    let source = Source::Journal { path: &options.journal.path, endpoint: context.endpoint.as_deref() };
     let open = worker::open(&worker_options, &of_request, &options.scripts, source)?;
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
@@ -154,7 +154,7 @@ async fn resume(
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
     let tools = join(tools, remote.as_ref());
-    check_tools(request, &options.journal, &open_tools, &tools.current().tools)?;
+    check_tools(request, &options.journal.path, &open_tools, &tools.current().tools)?;
     let worker = tokio::select! {
         worker = connect(&worker_options, &spec, config, tools, true) => worker?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -164,7 +164,7 @@ async fn resume(
         worker.resume(start, entries, asks).map_err(|error| CliError::Usage(error.to_string()))?;
     let mut follower = Follower {
         worker: &worker,
-        json: options.json,
+        json: options.format.is_json(),
         approver: &mut approver,
         interrupts: &mut interrupts,
     };
@@ -204,7 +204,7 @@ fn check_tools(
     tools: &ToolSet,
 ) -> Result<(), CliError> {
     let Some(name) = open.values().find(|name| tools.get(name).is_none()) else { return Ok(()) };
-    let words = ["deftool", "requests", "cancel", &journal.to_string_lossy(), &request.id];
+    let words = ["deftool", "journal", "cancel", &journal.to_string_lossy(), &request.id];
     Err(CliError::Usage(format!(
         "the request {} waits for the tool `{}`, which is missing or has errors; correct it and resume again, or end the \
          request with `{}`",

@@ -1,5 +1,5 @@
-//! `deftool replay`: replays recordings without server and key, for example in CI. With `--specs`, validates the
-//! arguments of recorded calls against the current specs instead.
+//! `deftool replay`: verifies recordings without a server and a key, for example in CI. With `--specs`, validates the
+//! arguments of recorded calls against the current specs instead. Runs no tool.
 
 mod play;
 mod specs;
@@ -8,16 +8,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::engine::ScriptOptions;
-use crate::cli::worker::recordings::parse_pace;
 
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Compares each request with the recorded one, and uses the recorded replies and tool results: no tool runs.
+`deftool run --replay FILE` runs the tools.
+
 Examples:
   deftool replay recordings/
-  deftool replay recordings/ --replay-tools --json
+  deftool replay recordings/ --lenient --json
   deftool replay recordings/ --update
   deftool replay --specs calls.jsonl")]
 pub(in crate::cli) struct ReplayOptions {
@@ -30,18 +32,12 @@ pub(in crate::cli) struct ReplayOptions {
     pub(in crate::cli) specs: bool,
     /// Continue if a request differs from the recorded one, and exit with 0
     #[arg(long, conflicts_with = "specs")]
-    pub(in crate::cli) replay_lenient: bool,
-    /// Use recorded tool results instead of running tools
-    #[arg(long, conflicts_with = "specs")]
-    pub(in crate::cli) replay_tools: bool,
-    /// Replay with the recorded delays, divided by FACTOR if given
-    #[arg(long, conflicts_with = "specs", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
-    pub(in crate::cli) paced: Option<f64>,
+    pub(in crate::cli) lenient: bool,
     /// Also report differences in key order, which affect prompt caches
     #[arg(long, conflicts_with = "specs")]
     pub(in crate::cli) key_order: bool,
     /// Update the recording if only request bodies differ
-    #[arg(long, conflicts_with_all = ["specs", "replay_lenient"])]
+    #[arg(long, conflicts_with_all = ["specs", "lenient"])]
     pub(in crate::cli) update: bool,
     /// Redact matches of REGEX, or of its group, in the output; can be repeated
     #[arg(long, value_name = "REGEX")]
@@ -49,14 +45,10 @@ pub(in crate::cli) struct ReplayOptions {
     /// Worker to use [default: the recorded worker]
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) worker: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) scripts: ScriptOptions,
+    pub(in crate::cli) format: FormatOptions,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 pub(in crate::cli) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {

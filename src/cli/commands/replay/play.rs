@@ -1,4 +1,4 @@
-//! Replays recordings and reports one line per recording.
+//! Replays recordings with their tool results, and reports one line per recording.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::{count, one_line};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 use deftool_process::files::replace_text;
-use deftool_project::{Generation, GenerationRunner, Trust, find_root, permission_requests};
+use deftool_project::{Generation, find_root};
 use deftool_record::{RecordedRequest, Recording, ReplayDifference, ReplayOptions, Secrets};
-use deftool_script::ScriptRunner;
 use deftool_worker::{ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::ReplayOptions as Options;
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::engine;
-use crate::cli::project::inputs::{CommandDirs, command_dirs};
-use crate::cli::project::trust::ProjectTrust;
+use crate::cli::project::inputs::CommandDirs;
 use crate::cli::terminal::interrupt::Interrupts;
-use crate::cli::terminal::output::{clean, eprint_line, paint, print_json, print_styled};
+use crate::cli::terminal::output::{clean, eprint_progress, paint, print_json, print_styled};
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::{api_key, choose_worker, eprint_errors, eprint_omitted_tools, recordings};
 
@@ -77,9 +78,7 @@ struct Report<'r> {
 struct Replayer<'o> {
     options: &'o Options,
     root: PathBuf,
-    generation: Arc<Generation>,
-    trust: Trust,
-    scripts: Arc<ScriptRunner>,
+    generation: Generation,
     /// The worker of `--worker`; `None` uses the recorded worker of each recording.
     worker: Option<WorkerSpec>,
     /// Secrets that are redacted in reported differences.
@@ -87,7 +86,7 @@ struct Replayer<'o> {
 }
 
 pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let files = recordings::find(&options.paths)?;
     let replayer = Replayer::open(options, &dirs)?;
     let runtime =
@@ -100,7 +99,7 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
                 one = replayer.replay(&file) => one,
                 () = interrupts.next() => return Ok(false),
             };
-            if !options.json {
+            if !options.format.is_json() {
                 print_styled(&one.describe());
             }
             played.push(one);
@@ -111,16 +110,16 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
     runtime.shutdown_timeout(Duration::from_millis(100));
     let is_complete = ended?;
     let summary = Summary::of(&played);
-    if options.json {
+    if options.format.is_json() {
         print_json(&Report { summary: &summary, recordings: &played }, true);
     } else if !played.is_empty() {
-        eprint_line(&summary.describe());
+        eprint_progress(&summary.describe());
     }
     Ok(match is_complete {
         false => Exit::Interrupted,
         // Nothing was replayed.
         true if summary.unreadable == summary.recordings => Exit::NotAttempted,
-        true if summary.failed > 0 || (summary.differs > 0 && !options.replay_lenient) => Exit::Failed,
+        true if summary.failed > 0 || (summary.differs > 0 && !options.lenient) => Exit::Failed,
         true => Exit::Clean,
     })
 }
@@ -128,28 +127,13 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
 impl<'o> Replayer<'o> {
     fn open(options: &'o Options, dirs: &CommandDirs) -> Result<Self, CliError> {
         let root = find_root(&dirs.project)?;
-        let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
+        let generation = Generation::load(&root, &dirs.current, None)?;
         eprint_errors(&generation);
         eprint_omitted_tools(&generation);
         let named = options.worker.as_deref();
         let worker = named.map(|name| choose_worker(Some(name), None, &generation)).transpose()?;
         let secrets = secrets(&options.redact, &generation)?;
-        let trust = if options.replay_tools {
-            // Recorded results are used, so no script runs.
-            Trust::Only(Arc::default())
-        } else {
-            let requests = permission_requests(&generation.load, generation.tools());
-            ProjectTrust::resolve(&root, requests, options.scripts.trust)?.of(&generation)
-        };
-        Ok(Self {
-            options,
-            root,
-            generation,
-            trust,
-            scripts: engine::start(&options.scripts)?,
-            worker,
-            secrets,
-        })
+        Ok(Self { options, root, generation, worker, secrets })
     }
 
     /// Replays one recording.
@@ -229,11 +213,7 @@ impl<'o> Replayer<'o> {
         let tools = Toolbox {
             generation: self.generation.number,
             tools: self.generation.tool_set(spec),
-            runner: Arc::new(GenerationRunner {
-                generation: Arc::clone(&self.generation),
-                scripts: Arc::clone(&self.scripts),
-                trust: self.trust.clone(),
-            }),
+            runner: Arc::new(NoTools),
         };
         let worker = Worker::replay(config, Arc::new(tools), Arc::clone(replay));
         let mut is_cut = false;
@@ -254,12 +234,22 @@ impl<'o> Replayer<'o> {
             secrets.add_value(&key);
         }
         ReplayOptions {
-            lenient: options.replay_lenient || options.update,
-            recorded_tools: options.replay_tools,
-            pace: options.paced,
+            lenient: options.lenient || options.update,
+            recorded_tools: true,
+            pace: None,
             key_order: options.key_order,
             secrets,
         }
+    }
+}
+
+/// Runs no tool.
+struct NoTools;
+
+impl ToolRunner for NoTools {
+    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+        let message = "`deftool replay` runs no tools";
+        std::future::ready(Err(ToolError::new(ToolErrorKind::Internal, message))).boxed()
     }
 }
 
@@ -273,17 +263,17 @@ fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), 
         return Err(format!("there are differences outside of request bodies ({other}); record it again"));
     }
     let before = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let bodies: std::collections::HashMap<usize, serde_json::Value> = replay.bodies().into_iter().collect();
+    let bodies: std::collections::HashMap<usize, Value> = replay.bodies().into_iter().collect();
     let mut after = String::with_capacity(before.len());
     for (index, line) in before.split_inclusive('\n').enumerate() {
         let Some(body) = bodies.get(&(index + 1)) else {
             after.push_str(line);
             continue;
         };
-        let mut request: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        let recorded = request.get("body").unwrap_or(&serde_json::Value::Null);
+        let mut request: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let recorded = request.get("body").unwrap_or(&Value::Null);
         let is_same = if key_order {
-            let [recorded, body] = [recorded, body].map(serde_json::Value::to_string);
+            let [recorded, body] = [recorded, body].map(Value::to_string);
             recorded == body
         } else {
             recorded == body
@@ -297,7 +287,7 @@ fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), 
         }
         if let Some(members) = request.as_object_mut() {
             members.insert(String::from("body"), body.clone());
-            members.insert(String::from("updated"), serde_json::Value::Bool(true));
+            members.insert(String::from("updated"), Value::Bool(true));
         }
         let _ = writeln!(after, "{request}");
     }

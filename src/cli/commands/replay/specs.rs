@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use super::ReplayOptions;
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::output::{clean, eprint_error, print_json, print_styled};
 use crate::cli::worker::{eprint_errors, recordings};
 
@@ -56,7 +55,7 @@ struct Report<'r> {
 }
 
 pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     let files = recordings::find(&options.paths)?;
     let generation = Generation::load(&find_root(&dirs.project)?, &dirs.current, None)?;
     eprint_errors(&generation);
@@ -83,7 +82,7 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
     }
     let CallChecker { invalid, summary, .. } = checker;
     let all_unreadable = summary.unreadable == summary.files;
-    if options.json {
+    if options.format.is_json() {
         print_json(&Report { summary: &summary, invalid: &invalid }, true);
     } else if !all_unreadable {
         print_styled(&invalid.iter().map(InvalidCall::describe).collect::<String>());

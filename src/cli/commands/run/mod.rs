@@ -10,10 +10,11 @@ use clap::Args;
 use deftool_record::{Recorder, Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
+use crate::cli::options::{EventFormat, FormatOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::terminal::interrupt::Interrupts;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line, stderr_is_terminal};
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, shows_progress};
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
@@ -53,8 +54,8 @@ pub(in crate::cli) struct RunOptions {
     /// Record requests and replies to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
-    /// Store the request in a journal, so that `deftool resume` can continue it after a crash; several requests
-    /// can share one file
+    /// Store the request in a journal, so that `deftool journal resume` can continue it after a crash; several
+    /// requests can share one file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) journal: Option<PathBuf>,
     /// Replay the replies of a recording; requires no server and no key
@@ -62,19 +63,18 @@ pub(in crate::cli) struct RunOptions {
     pub(in crate::cli) replay: Option<PathBuf>,
     /// Continue if a request differs from the recorded one
     #[arg(long, requires = "replay")]
-    pub(in crate::cli) replay_lenient: bool,
+    pub(in crate::cli) lenient: bool,
     /// Use recorded tool results instead of running tools
     #[arg(long, requires = "replay")]
-    pub(in crate::cli) replay_tools: bool,
+    pub(in crate::cli) recorded_tools: bool,
     /// Replay with the recorded delays, divided by FACTOR if given
     #[arg(long, requires = "replay", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
     pub(in crate::cli) paced: Option<f64>,
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
-    /// Print events, one JSON object per line
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions<EventFormat>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
@@ -113,8 +113,8 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let replay = recording.map(|recording| {
             secrets.add_value(&api_key(&spec).unwrap_or_default());
             let options = ReplayOptions {
-                lenient: options.replay_lenient,
-                recorded_tools: options.replay_tools,
+                lenient: options.lenient,
+                recorded_tools: options.recorded_tools,
                 pace: options.paced,
                 key_order: false,
                 secrets: std::mem::take(&mut secrets),
@@ -134,7 +134,7 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
-        let json = options.json;
+        let json = options.format.is_json();
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
         let followed = follower.follow(submit, |_, _| {}).await;
@@ -161,8 +161,8 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
         if let Some(replay) = replay {
-            eprint_differences(&replay, options.replay_lenient);
-            if exit == Exit::Clean && !options.replay_lenient && !replay.differences().is_empty() {
+            eprint_differences(&replay, options.lenient);
+            if exit == Exit::Clean && !options.lenient && !replay.differences().is_empty() {
                 exit = Exit::Failed;
             }
         }
@@ -177,10 +177,10 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
 fn eprint_usage(followed: &FollowResult, json: bool) {
     if let FollowResult::Ended { outcome, .. } = followed
         && !json
-        && stderr_is_terminal()
+        && shows_progress()
         && let Some(line) = usage_line(outcome)
     {
-        eprint_line(&line);
+        eprint_progress(&line);
     }
 }
 

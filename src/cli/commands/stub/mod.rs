@@ -10,15 +10,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use deftool_lang::spec::nearest;
 use deftool_lang::text::count;
 use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 
-use crate::cli::options::parse_duration;
+use crate::cli::options::{FormatOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit, listen_error};
 use crate::cli::terminal::interrupt::Signals;
-use crate::cli::terminal::output::{clean, cut, eprint_error, eprint_line, print, print_json, print_styled};
+use crate::cli::terminal::output::{
+    clean, cut, eprint_error, eprint_line, eprint_progress, print, print_json, print_styled,
+};
 use command::run_command;
 use log::Log;
 
@@ -55,9 +57,6 @@ pub(in crate::cli) struct StubOptions {
     /// Write every request to FILE, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) log: Option<PathBuf>,
-    /// Do not print requests to stderr
-    #[arg(short, long)]
-    pub(in crate::cli) quiet: bool,
     /// Also stop when stdin is closed
     #[arg(long)]
     pub(in crate::cli) until_stdin_closes: bool,
@@ -67,19 +66,19 @@ pub(in crate::cli) struct StubOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("list-format").args(["format", "json"]).multiple(true).requires("list")))]
 pub(in crate::cli) struct StubListing {
     /// List all faults
     #[arg(long, conflicts_with_all = ["file", "fault", "command"])]
     pub(in crate::cli) list: bool,
-    /// With --list: print JSON
-    #[arg(long, requires = "list")]
-    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
 }
 
 pub(in crate::cli) fn run(options: &StubOptions) -> Result<Exit, CliError> {
-    let StubListing { list: lists, json } = options.listing;
-    if lists {
-        if json {
+    let StubListing { list: lists, format } = &options.listing;
+    if *lists {
+        if format.is_json() {
             print_json(&GROUPS, true);
         } else {
             print_styled(&list());
@@ -88,17 +87,14 @@ pub(in crate::cli) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     }
     let Some(scenario) = choose(options)? else { return Ok(Exit::NotAttempted) };
     let log = options.log.as_deref().map(Log::create).transpose()?;
-    let is_quiet = options.quiet;
     let listener = move |request: &Received, status: Option<u16>, wrong: Option<&str>| {
         if let Some(log) = &log {
             log.write(request, status, wrong);
         }
-        if !is_quiet {
-            let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
-            // Without the query, which may contain a key.
-            let (method, path) = (request.method(), request.path());
-            eprint_line(&clean(&cut(&format!("{method} {path} {status}"), 300)));
-        }
+        let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
+        // Without the query, which may contain a key.
+        let (method, path) = (request.method(), request.path());
+        eprint_progress(&clean(&cut(&format!("{method} {path} {status}"), 300)));
         if let Some(wrong) = wrong {
             eprint_error(wrong);
         }

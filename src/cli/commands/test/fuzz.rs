@@ -120,7 +120,7 @@ pub(super) fn run(options: &TestOptions, dirs: &CommandDirs) -> Result<Exit, Cli
     run.summary.fuzz = Some(fuzzing.summary);
     run.summary.tools = 0;
     run.count();
-    print_results(&run, &loaded.sources, options.format);
+    print_results(&run, &loaded.sources, options.format.value);
     // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })

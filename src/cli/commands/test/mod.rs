@@ -6,23 +6,20 @@ mod junit;
 mod report;
 mod run;
 mod scripts;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use deftool_project::{
-    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs,
-};
+use deftool_project::{Input, Load, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs};
 
-use crate::cli::options::parse_duration;
+use crate::cli::options::{FormatOptions, ProjectOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::{Isolate, ScriptOptions};
-use crate::cli::project::inputs::{CommandDirs, command_dirs, refuse_nothing};
-use crate::cli::project::rerun::Rerun;
-use crate::cli::terminal::output::eprint_error;
+use crate::cli::project::inputs::{CommandDirs, refuse_nothing};
 use fuzz::FuzzOptions;
-use report::{describe, print_json_line, print_list, print_results};
+use report::{print_list, print_results};
 use run::TestRun;
 
 #[derive(Debug, Clone, Args)]
@@ -41,21 +38,19 @@ pub(in crate::cli) struct TestOptions {
     /// Run only tools, tests and test files with TEXT in their name
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) filter: Option<String>,
-    /// Output format of results
-    #[arg(long, value_enum, default_value_t = TestFormat::Human)]
-    pub(in crate::cli) format: TestFormat,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions<TestFormat>,
     /// Print the examples and tests without running them
     #[arg(long, conflicts_with_all = ["watch", "fuzz"])]
     pub(in crate::cli) list: bool,
-    /// Run again after each change
+    /// Run again after each change; without paths and a filter, also report changed tools, permissions and warnings
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Time limit of one script test
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
     #[command(flatten)]
     pub(in crate::cli) fuzzing: FuzzOptions,
     #[command(flatten)]
@@ -73,20 +68,20 @@ pub(in crate::cli) enum TestFormat {
 }
 
 pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    let dirs = options.project.dirs()?;
     if options.fuzzing.fuzz {
         return fuzz::run(options, &dirs);
     }
     if options.scripts.isolate == Isolate::Process {
         return Err(CliError::Usage(String::from(ISOLATED)));
     }
-    if options.list && options.format == TestFormat::Junit {
+    if options.list && options.format.value == TestFormat::Junit {
         let message = "--list supports only `--format` human and json";
         return Err(CliError::Usage(String::from(message)));
     }
     let selection = TestSelection::of(&options.paths, &dirs)?;
     if options.watch {
-        return watch(options, &dirs, selection);
+        return watch::run(options, &dirs, selection);
     }
     let inputs = resolve_inputs(&selection.paths, &dirs.project)?;
     let load = load(&inputs, &dirs.current)?;
@@ -95,48 +90,16 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         return Err(CliError::Usage(no_match(options.filter.as_deref())));
     };
     if options.list {
-        print_list(&run, &load.sources, options.format);
+        print_list(&run, &load.sources, options.format.value);
         return Ok(if run.errors.is_empty() { Exit::Clean } else { Exit::Failed });
     }
-    print_results(&run, &load.sources, options.format);
+    print_results(&run, &load.sources, options.format.value);
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
 
 /// The fakes of a test are functions in its Lua state, so its tools cannot run in another process.
 const ISOLATED: &str = "--isolate process requires --fuzz, because script tests run in this process; for untrusted scripts, use \
      `deftool test --fuzz --isolate process` or `deftool call --isolate process`";
-
-fn watch(options: &TestOptions, dirs: &CommandDirs, selection: TestSelection) -> Result<Exit, CliError> {
-    let format = options.format;
-    if format == TestFormat::Junit {
-        let message = "--watch supports only `--format` human and json";
-        return Err(CliError::Usage(String::from(message)));
-    }
-    let (options, folder, current) = (options.clone(), dirs.project.clone(), dirs.current.clone());
-    let paths = selection.paths.clone();
-    let report = move |load: Load, _| {
-        let run = resolve_inputs(&selection.paths, &folder)
-            .map_err(CliError::from)
-            .and_then(|inputs| run_once(&load, &inputs, &selection, &options, &current));
-        let run = match run {
-            Ok(Some(run)) => run,
-            Ok(None) => return no_match(options.filter.as_deref()),
-            Err(error) => {
-                eprint_error(&error.to_string());
-                return String::new();
-            }
-        };
-        if format == TestFormat::Json {
-            print_json_line(&run, &load.sources);
-            return describe(&run.summary);
-        }
-        print_results(&run, &load.sources, format);
-        // The summary was already printed.
-        String::new()
-    };
-    let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-    Rerun { options, clears_screen: format == TestFormat::Human, report }.watch(&paths, dirs)
-}
 
 /// Runs the examples, then the tests, or only lists them. Returns `None` if nothing matches the filter.
 fn run_once(

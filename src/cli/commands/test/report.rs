@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::TestFormat;
 use super::junit::suites;
 use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
-use crate::cli::terminal::output::{eprint_line, paint, print, print_findings, print_json, print_styled};
+use crate::cli::terminal::output::{eprint_progress, paint, print, print_findings, print_json, print_styled};
 
 /// Writes the results to stdout and, except for JSON, a summary to stderr.
 pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
@@ -17,9 +17,9 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
         TestFormat::Human => {
             print_styled(&lines(run));
             print_findings(&run.errors, sources);
-            eprint_line(&describe(&run.summary));
+            eprint_progress(&describe(&run.summary));
             if run.results.is_empty() && run.summary.without_examples > 0 {
-                eprint_line(EXAMPLES_HELP);
+                eprint_progress(EXAMPLES_HELP);
             }
         }
         TestFormat::Json => {
@@ -27,7 +27,7 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
         }
         TestFormat::Junit => {
             print(&junit_xml(&suites(run, sources)));
-            eprint_line(&describe(&run.summary));
+            eprint_progress(&describe(&run.summary));
         }
     }
 }

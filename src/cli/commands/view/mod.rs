@@ -17,7 +17,7 @@ use deftool_process::files::{create_output, open_regular};
 use deftool_record::{EntryKind, Timeline};
 
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::terminal::output::{clean, eprint_line, print};
+use crate::cli::terminal::output::{clean, eprint_progress, print};
 use crate::cli::worker::journal;
 use html::{Page, ShownFile};
 
@@ -63,7 +63,7 @@ pub(in crate::cli) fn run(options: &ViewOptions) -> Result<Exit, CliError> {
     }
     write(&path, &text, options.force)
         .map_err(|source| CliError::Unwritable { path: path.display().to_string(), source })?;
-    eprint_line(&format!("wrote {} ({})", clean(&path.display().to_string()), page.describe()));
+    eprint_progress(&format!("wrote {} ({})", clean(&path.display().to_string()), page.describe()));
     Ok(Exit::Clean)
 }
 

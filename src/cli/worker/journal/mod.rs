@@ -1,5 +1,4 @@
-//! Journals: `run` and `rpc` store their requests with `--journal`, `resume` continues them, `requests` lists and removes
-//! them.
+//! Journals: `run` and `rpc` store their requests with `--journal`, `journal` lists, continues and removes them.
 
 pub(in crate::cli) mod context;
 

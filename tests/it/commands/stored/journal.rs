@@ -77,7 +77,8 @@ impl Interrupted {
         self.store(stored);
         self.project.write("log/runs", "");
         let before = self.server.posts().len();
-        let Ended { code, stderr, .. } = self.project.run(&["resume", "changed.journal", "--trust"]);
+        let Ended { code, stderr, .. } =
+            self.project.run(&["journal", "resume", "changed.journal", "--trust"]);
         let posts = self.server.posts().into_iter().skip(before).map(|post| post.body).collect();
         let last = stderr.lines().last().unwrap_or_default().to_owned();
         (fs::read_to_string(self.project.path("log/runs")).unwrap(), posts, code, last)
@@ -234,7 +235,7 @@ fn the_server_of_a_journal_must_be_trusted() {
     stored["entries"] = json!([]);
     stored["context"]["endpoint"] = json!(elsewhere.endpoint());
     request.store(&stored);
-    let ended = run(&["resume", "changed.journal"]);
+    let ended = run(&["journal", "resume", "changed.journal"]);
     let expected = format!(
         "error: the journal changed.journal names the server {url}, which is not trusted (:net [\"{}\"]); \
          to use it, repeat `--endpoint {url}`\n",
@@ -245,11 +246,11 @@ fn the_server_of_a_journal_must_be_trusted() {
     assert_eq!(ended.stderr, expected);
     // The user can select a server.
     let endpoint = request.server.endpoint();
-    let ended = run(&["resume", "changed.journal", "--endpoint", &endpoint]);
+    let ended = run(&["journal", "resume", "changed.journal", "--endpoint", &endpoint]);
     assert!(ended.code == Some(1) && ended.stderr.contains("tool budget exhausted"), "{ended:?}");
     assert_eq!(elsewhere.connections(), 0);
     request.store(&stored);
-    let ended = run(&["resume", "changed.journal", "--trust"]);
+    let ended = run(&["journal", "resume", "changed.journal", "--trust"]);
     assert_eq!(
         (ended.code, ended.stdout.as_str(), elsewhere.posts().len()),
         (Some(0), "Hello.\n", 1),
@@ -267,7 +268,7 @@ fn a_journal_does_not_select_the_project() {
     stored["context"]["project"] = json!(other.path(""));
     request.store(&stored);
     let before = request.server.posts().len();
-    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    let ended = request.project.run(&["journal", "resume", "changed.journal", "--trust"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("belongs to the project"), "{ended:?}");
     assert_eq!(
         (fs::read_to_string(other.path("log/runs")).unwrap(), request.server.posts().len()),
@@ -275,7 +276,7 @@ fn a_journal_does_not_select_the_project() {
     );
     // The user can select it.
     let folder = other.path("").display().to_string();
-    let ended = request.project.run(&["resume", "changed.journal", "--trust", "-C", &folder]);
+    let ended = request.project.run(&["journal", "resume", "changed.journal", "--trust", "-C", &folder]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(fs::read_to_string(other.path("log/runs")).unwrap(), "look\n");
 }
@@ -287,14 +288,14 @@ fn a_request_waits_for_a_broken_tool() {
     request.store(&request.stored);
     let specs = fs::read_to_string(request.project.path("specs/tools.eld")).unwrap();
     request.project.write("specs/tools.eld", specs.replace(":effect pure", ":effect pur"));
-    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    let ended = request.project.run(&["journal", "resume", "changed.journal", "--trust"]);
     assert!(
         ended.code == Some(2)
             && ended.stderr.contains("waits for the tool `look`, which is missing or has errors"),
         "{ended:?}"
     );
     request.project.write("specs/tools.eld", specs);
-    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    let ended = request.project.run(&["journal", "resume", "changed.journal", "--trust"]);
     assert!(ended.stderr.contains("tool budget exhausted"), "{ended:?}");
     assert_eq!(fs::read_to_string(request.project.path("log/runs")).unwrap(), "look\nlook\n");
 }
@@ -312,7 +313,7 @@ fn each_request_is_continued_by_itself() {
     }
     journal.close().unwrap();
     drop(journal);
-    let ended = request.project.run(&["resume", "several.journal", "--trust"]);
+    let ended = request.project.run(&["journal", "resume", "several.journal", "--trust"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
         ended.stderr.contains("error: the request req_1 was not submitted by `deftool run`"),
@@ -346,20 +347,20 @@ fn a_damaged_request_does_not_affect_the_others() {
     }
     fs::write(&path, bytes).unwrap();
 
-    let ended = project.run(&["requests", "list", "several.journal"]);
+    let ended = project.run(&["journal", "list", "several.journal"]);
     let states: Vec<_> = ended.stdout.lines().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert_eq!(states, ["damaged", "unfinished", "unfinished"], "{ended:?}");
-    let ended = project.run(&["requests", "cancel", "several.journal", "req_1", "typo", "req_3"]);
+    let ended = project.run(&["journal", "cancel", "several.journal", "req_1", "typo", "req_3"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     for error in ["the request req_1 is damaged", "error: unknown request typo"] {
         assert!(ended.stderr.contains(error), "{}", ended.stderr);
     }
-    let ended = project.run(&["resume", "several.journal", "--trust"]);
+    let ended = project.run(&["journal", "resume", "several.journal", "--trust"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     for error in ["the request req_1 is damaged", "tool budget exhausted"] {
         assert!(ended.stderr.contains(error), "{}", ended.stderr);
     }
-    let ended = project.run(&["requests", "prune", "several.journal"]);
+    let ended = project.run(&["journal", "prune", "several.journal"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "removed 3 requests\n"), "{ended:?}");
     assert_eq!(SqliteJournal::requests(&path).unwrap(), []);
 }

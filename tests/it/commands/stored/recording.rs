@@ -36,7 +36,7 @@ fn a_recording_cannot_decide_what_happens_next() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
     let replay = || {
         project.write("log/runs", "");
-        let ended = project.run(&["run", "--replay", "r.jsonl", "--replay-lenient", "--trust"]);
+        let ended = project.run(&["run", "--replay", "r.jsonl", "--lenient", "--trust"]);
         (ended.code, ended.stdout, fs::read_to_string(project.path("log/runs")).unwrap())
     };
     assert_eq!(replay(), (Some(0), String::from("Done.\n"), String::from("look\n")));

@@ -6,8 +6,8 @@ rule! {
     ///
     /// `openai-strict` answers 400 to a schema outside its subset, and the llama.cpp server answers 400 to a schema
     /// that it cannot convert to a grammar. In both cases the whole request fails, with all its tools. The tool is
-    /// therefore omitted for this target, and the others are compiled. `deftool targets openai-strict` lists what a
-    /// target supports.
+    /// therefore omitted for this target, and the others are compiled. `deftool compile --list-targets openai-strict` lists
+    /// what the target supports.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "tag" :description "Tag a note."

@@ -5,7 +5,7 @@
 //! enforces the keyword, and the source of that information with its date, because providers change.
 //!
 //! These tables are the only source for the findings of a target, for the keywords of a strict schema and for
-//! `deftool targets`. Out of scope: the effect of keywords that only the model reads.
+//! `deftool compile --list-targets`. Out of scope: the effect of keywords that only the model reads.
 
 mod anthropic;
 mod gemini;

@@ -1,9 +1,11 @@
 //! `deftool compile`: prints the tool definitions for an API or for Emacs.
 
+mod targets;
+
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{ArgGroup, Args};
 use deftool_lang::diagnostic::{Diagnostic, Group, Severity, Summary};
 use deftool_lang::schema::{Target, emit, emit_gptel, lost_in_gptel};
 use deftool_lang::spec::{FileKind, Origin, format_generated};
@@ -11,39 +13,46 @@ use deftool_lang::syntax::rules::NOT_A_CONSTANT;
 use deftool_lang::text::Location;
 use deftool_project::{Load, LoadOptions, LoadedTool, display_name, load_with};
 
-use crate::cli::options::one_of;
+use crate::cli::options::{FormatOptions, ProjectOptions, one_of, target};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::{compare_generated, write_generated};
-use crate::cli::project::inputs::{command_dirs, inputs_of, refuse_nothing};
+use crate::cli::project::inputs::{inputs_of, refuse_nothing};
 use crate::cli::terminal::output::{
-    clean, describe_summary, eprint_findings, eprint_line, escape_json, print,
+    clean, describe_summary, eprint_findings, eprint_line, eprint_progress, escape_json, print,
 };
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Tools with errors are omitted, and so are tools that the target rejects. `deftool targets` lists the targets.
+Tools with errors are omitted, and so are tools that the target rejects. `--list-targets` lists the targets.
 
 Examples:
   deftool compile
   deftool compile --target anthropic specs/weather.eld
   deftool compile -o tools.json
   deftool compile --check tools.json
-  deftool compile --target gptel > tools.el")]
+  deftool compile --target gptel > tools.el
+  deftool compile --list-targets openai-strict")]
+#[command(group(ArgGroup::new("list-format").args(["format", "json"]).multiple(true).requires("list_targets")))]
 pub(in crate::cli) struct CompileOptions {
     /// Spec files, folders or projects [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// Target API, or `gptel` for Emacs Lisp
     #[arg(long, value_parser = compile_target(), default_value = "openai")]
     pub(in crate::cli) target: CompileTarget,
+    /// List the target APIs, or describe what TARGET does with each schema keyword
+    #[arg(long, value_name = "TARGET", num_args = 0..=1, value_parser = target(), conflicts_with_all = ["paths", "target", "output", "check"])]
+    #[allow(clippy::option_option)] // the option has an optional value
+    pub(in crate::cli) list_targets: Option<Option<Target>>,
+    #[command(flatten)]
+    pub(in crate::cli) format: FormatOptions,
     /// Write to this file [default: print to stdout]
     #[arg(short, long, value_name = "FILE")]
     pub(in crate::cli) output: Option<PathBuf>,
     /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(in crate::cli) check: Option<PathBuf>,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) project: ProjectOptions,
 }
 
 /// The output of `compile`: JSON for an API, or Emacs Lisp.
@@ -61,7 +70,11 @@ fn compile_target() -> impl TypedValueParser<Value = CompileTarget> {
 /// Prints all valid tools. Tools with errors and tools that the target rejects are omitted and reported. Keywords that
 /// the target drops or weakens are reported.
 pub(in crate::cli) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
-    let dirs = command_dirs(options.project.as_deref())?;
+    if let Some(target) = options.list_targets {
+        targets::print_targets(target, options.format.is_json());
+        return Ok(Exit::Clean);
+    }
+    let dirs = options.project.dirs()?;
     let targets = match options.target {
         CompileTarget::Api(target) => vec![target],
         CompileTarget::Gptel => Vec::new(),
@@ -157,7 +170,7 @@ fn report(load: &Load, target: CompileTarget) -> bool {
     let is_complete = !findings.iter().any(is_omitted);
     if let Some(counts) = describe_summary(&Summary::of(&findings)) {
         let omitted = if is_complete { "" } else { "; these tools are omitted" };
-        eprint_line(&format!("{counts}{omitted}"));
+        eprint_progress(&format!("{counts}{omitted}"));
     }
     is_complete
 }

@@ -1,39 +1,21 @@
-//! `deftool targets`: lists the target APIs, or describes one.
+//! `deftool compile --list-targets`: lists the target APIs, or describes one.
 
 use std::fmt::Write;
 
-use clap::Args;
 use deftool_lang::schema::Target;
 use deftool_lang::schema::support::SupportEntry;
 use serde_json::{Value, json};
 
-use crate::cli::options::target;
-use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{print, print_json};
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  deftool targets
-  deftool targets openai-strict")]
-pub(in crate::cli) struct TargetsOptions {
-    /// Target API to describe [default: list all]
-    #[arg(value_parser = target())]
-    pub(in crate::cli) target: Option<Target>,
-    /// Print JSON
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
-}
-
 /// Prints the list of targets, or the support table of one target.
-pub(in crate::cli) fn run(options: &TargetsOptions) -> Result<Exit, CliError> {
-    match (options.target, options.json) {
+pub(super) fn print_targets(target: Option<Target>, json: bool) {
+    match (target, json) {
         (None, false) => print(&list()),
         (None, true) => print_json(&Target::ALL.into_iter().map(head).collect::<Value>(), true),
         (Some(target), false) => print(&table(target)),
         (Some(target), true) => print_json(&support(target), true),
     }
-    Ok(Exit::Clean)
 }
 
 fn list() -> String {

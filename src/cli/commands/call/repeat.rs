@@ -1,68 +1,34 @@
-//! `deftool bench`: measures repeated calls of one tool with the same arguments.
+//! `deftool call --repeat`: measures repeated calls of one tool with the same arguments.
 //!
 //! There are three measurements: the script alone on one thread, the same from JSON text to JSON text with validation,
-//! and concurrent calls in the thread pool. Each starts with uncounted warm-up calls. A failed call ends the benchmark
-//! and is reported. With `--isolate process`, only the pool is measured.
+//! and concurrent calls in the thread pool. Each starts with uncounted warm-up calls. A failed call ends the
+//! measurement and is reported. With `--isolate process`, only the pool is measured.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use deftool_lang::schema::{Arguments, ToolEntry};
 use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
-use deftool_project::{Generation, GenerationRunner, ScriptState, find_root, permission_requests};
+use deftool_project::{Generation, GenerationRunner, ScriptState, permission_requests};
 use deftool_script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 
-use super::{arguments, bytes, peak};
-use crate::cli::options::parse_duration;
-use crate::cli::outcome::{CliError, Exit};
+use super::arguments::ArgumentInput;
+use super::{CallOptions, arguments, bytes, peak};
+use crate::cli::outcome::CliError;
 use crate::cli::project::engine;
-use crate::cli::project::engine::{Isolate, ScriptOptions};
-use crate::cli::project::inputs::command_dirs;
-use crate::cli::project::permissions::effects;
+use crate::cli::project::engine::Isolate;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt::end_when_interrupted;
-use crate::cli::terminal::output::{clean, eprint_failure, eprint_line, print_json, print_lines};
+use crate::cli::terminal::output::{eprint_line, print_json, print_lines};
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  deftool bench word_count '{\"text\": \"one two three\"}'
-  deftool bench word_count '{\"text\": \"one\"}' --calls 1000 --json")]
-pub(in crate::cli) struct BenchOptions {
-    /// Name of the tool
-    pub(in crate::cli) tool: String,
-    /// Arguments: KEY=VALUE pairs, or one JSON object; `-` reads an object from stdin
-    #[arg(value_name = "ARGUMENT")]
-    pub(in crate::cli) arguments: Vec<String>,
-    /// Maximum number of measured calls [default: limited by --time]
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(in crate::cli) calls: Option<u64>,
-    /// Duration of each measurement
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
-    pub(in crate::cli) time: Duration,
-    /// Number of concurrent calls in the pool measurement
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(in crate::cli) concurrency: usize,
-    /// Run the benchmark even if the tool may write, run programs or use the network
-    #[arg(long)]
-    pub(in crate::cli) yes: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
-    /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub(in crate::cli) project: Option<PathBuf>,
-    #[command(flatten)]
-    pub(in crate::cli) scripts: ScriptOptions,
-}
-
-/// Maximum number of measured calls.
-const MAX_CALLS: usize = 5_000_000;
+/// Number of concurrent calls in the pool.
+const CONCURRENCY: usize = 64;
+/// Number of calls for each warm-up call.
+const CALLS_PER_WARM_UP: usize = 10;
 
 /// The output of `--json`. Times are in microseconds.
 #[derive(Serialize)]
@@ -99,75 +65,57 @@ struct Timings {
     calls_per_second: f64,
 }
 
-/// A benchmark of one tool.
-struct Bench<'b> {
-    options: &'b BenchOptions,
-    entry: &'b ToolEntry,
-    script: &'b Arc<Script>,
+/// A measurement of one tool.
+struct Repetition<'r> {
+    tool: &'r str,
+    /// The number of calls in each measurement.
+    calls: usize,
+    isolate: Isolate,
+    entry: &'r ToolEntry,
+    script: &'r Arc<Script>,
     arguments: Arguments,
 }
 
-pub(in crate::cli) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
-    if options.concurrency == 0 {
-        return Err(CliError::Usage(String::from("--concurrency: expected a number of at least 1")));
-    }
-    let dirs = command_dirs(options.project.as_deref())?;
-    let root = find_root(&dirs.project)?;
-    let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
-    let prepared = generation.find_tool(&options.tool).and_then(|loaded| {
-        let input = arguments::read_input(&options.tool, &options.arguments)?;
-        Ok((loaded, arguments::parse_input(loaded, &input)?))
-    });
+/// Measures `calls` calls of `tool` and prints the report.
+pub(super) fn run(
+    options: &CallOptions,
+    (tool, input): (&str, &ArgumentInput),
+    root: &Path,
+    generation: Generation,
+    calls: usize,
+) -> Result<Result<(), ToolError>, CliError> {
+    let generation = Arc::new(generation);
+    let prepared =
+        generation.find_tool(tool).and_then(|loaded| Ok((loaded, arguments::parse_input(loaded, input)?)));
     let (loaded, arguments) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return Ok(failed(&error)),
+        Err(error) => return Ok(Err(error)),
     };
     let script = match &loaded.script {
         ScriptState::Ready(script) => script,
-        ScriptState::Broken(error) => return Ok(failed(error)),
+        ScriptState::Broken(error) => return Ok(Err(error.clone())),
         ScriptState::None => {
-            let message = format!("`{}` is an exit tool and cannot be called", options.tool);
-            return Err(CliError::Usage(message));
+            return Err(CliError::Usage(format!("`{tool}` is an exit tool and cannot be called")));
         }
     };
-    let effects = effects(&loaded.tool.permissions);
-    if !effects.is_empty() && !options.yes {
-        let message = format!(
-            "`{}` {effects}, and a benchmark calls it thousands of times; use --yes to run it",
-            options.tool
-        );
-        return Err(CliError::Usage(message));
-    }
-    let bench = Bench { options, entry: loaded.entry(), script, arguments };
+    let isolate = options.scripts.isolate;
+    let repetition = Repetition { tool, calls, isolate, entry: loaded.entry(), script, arguments };
     let trust =
-        ProjectTrust::resolve(&root, permission_requests(&generation.load, [loaded]), options.scripts.trust)?;
+        ProjectTrust::resolve(root, permission_requests(&generation.load, [loaded]), options.scripts.trust)?;
     let scripts = engine::start_quiet(&options.scripts)?;
     let runner =
         GenerationRunner { generation: Arc::clone(&generation), scripts, trust: trust.of(&generation) };
     end_when_interrupted().map_err(CliError::Runtime)?;
-    match bench.measure(&runner)? {
-        Ok(report) => {
-            report.print(options.json);
-            Ok(Exit::Clean)
-        }
-        Err(error) => Ok(failed(&error)),
-    }
+    let measured = repetition.measure(&runner)?;
+    Ok(measured.map(|report| report.print(options.format.is_json())))
 }
 
-fn failed(error: &ToolError) -> Exit {
-    eprint_failure(error.kind.as_str(), &error.message);
-    if let Some(details) = &error.details {
-        eprint_line(&clean(details));
-    }
-    Exit::Failed
-}
-
-impl Bench<'_> {
+impl Repetition<'_> {
     fn measure(&self, runner: &GenerationRunner) -> Result<Result<Report<'_>, ToolError>, CliError> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
         let measured = runtime.block_on(self.usage(runner)).and_then(|usage| {
-            let (thread, json) = match self.options.scripts.isolate {
+            let (thread, json) = match self.isolate {
                 Isolate::Threads => self.measure_thread().map(|(thread, json)| (Some(thread), Some(json)))?,
                 // An isolated script must not run in this process.
                 Isolate::Process => (None, None),
@@ -177,16 +125,15 @@ impl Bench<'_> {
                 peak_bytes: usage.memory,
                 limit_bytes: self.script.memory.unwrap_or(DEFAULT_MEMORY),
             });
-            let concurrency = self.options.concurrency;
-            Ok(Report { tool: &self.options.tool, thread, json, pool, concurrency, memory })
+            Ok(Report { tool: self.tool, thread, json, pool, concurrency: self.concurrency(), memory })
         });
         runtime.shutdown_timeout(Duration::from_millis(100));
         Ok(measured)
     }
 
     fn one_call(&self) -> ToolCall {
-        let (name, arguments) = (self.options.tool.clone(), self.arguments.clone());
-        ToolCall { id: String::from("bench"), name, arguments }
+        let (name, arguments) = (self.tool.to_owned(), self.arguments.clone());
+        ToolCall { id: String::from("call"), name, arguments }
     }
 
     /// Returns the resource use of a first call.
@@ -213,21 +160,19 @@ impl Bench<'_> {
         Ok((thread, json))
     }
 
-    /// Returns the maximum number of measured calls.
-    fn max_calls(&self) -> usize {
-        let asked = self.options.calls.map_or(MAX_CALLS, |calls| usize::try_from(calls).unwrap_or(MAX_CALLS));
-        asked.clamp(1, MAX_CALLS)
+    /// Returns the number of concurrent calls in the pool.
+    fn concurrency(&self) -> usize {
+        self.calls.min(CONCURRENCY)
     }
 
     /// Measures sequential calls.
     fn repeat(&self, mut call: impl FnMut() -> Result<(), ToolError>) -> Result<Timings, ToolError> {
-        let warm = Instant::now() + self.options.time / 10;
-        while Instant::now() < warm {
+        for _ in 0..self.calls / CALLS_PER_WARM_UP {
             call()?;
         }
         let started = Instant::now();
         let mut times = Vec::new();
-        while times.len() < self.max_calls() && (times.is_empty() || started.elapsed() < self.options.time) {
+        for _ in 0..self.calls {
             let before = Instant::now();
             call()?;
             times.push(before.elapsed());
@@ -242,23 +187,23 @@ impl Bench<'_> {
             let before = Instant::now();
             runner.run(call, CallContext::default()).await.map(|_| before.elapsed())
         };
-        let mut running: FuturesUnordered<_> = (0..self.options.concurrency).map(|_| one()).collect();
-        let warm = Instant::now() + self.options.time / 10;
-        let (mut started, mut is_warm) = (Instant::now(), false);
+        let warm_up = self.calls / CALLS_PER_WARM_UP;
+        let mut waiting = (warm_up + self.calls) - self.concurrency();
+        let mut running: FuturesUnordered<_> = (0..self.concurrency()).map(|_| one()).collect();
+        let (mut started, mut ended) = (Instant::now(), 0);
         let mut times = Vec::new();
         while let Some(took) = running.next().await {
             let took = took?;
-            if is_warm {
+            ended += 1;
+            if ended > warm_up {
                 times.push(took);
-            } else if Instant::now() >= warm {
-                (started, is_warm) = (Instant::now(), true);
+            } else if ended == warm_up {
+                started = Instant::now();
             }
-            let is_done = times.len() >= self.max_calls()
-                || (is_warm && !times.is_empty() && started.elapsed() >= self.options.time);
-            if is_done {
-                break;
+            if waiting > 0 {
+                waiting -= 1;
+                running.push(one());
             }
-            running.push(one());
         }
         Ok(Timings::of(times, started.elapsed()))
     }
