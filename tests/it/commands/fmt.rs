@@ -1,9 +1,9 @@
-//! The formatter: expected output in `tests/fmt`, properties of any text, and the `fmt` command.
+//! The formatter: expected output in `tests/fmt`, and properties of any text. The command is in `tests/commands/fmt.md`.
 //!
 //! `tests/fmt/NAME.in.eld` (or `.el`) is formatted to `NAME.out.eld`; `UPDATE_EXPECT=1` updates the expected output.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use deftool_lang::spec::{FileKind, format};
 use deftool_lang::syntax::print::FormatError;
@@ -148,12 +148,6 @@ fn examples_and_templates_are_formatted() {
             assert_eq!(check(&text, kind).as_deref(), Some(text.as_str()), "{name}");
         }
     }
-    let project = Project::new();
-    assert_eq!(project.run(&["init", "made"]).code, Some(0));
-    assert_eq!(project.run(&["new", "fresh", "-C", "made"]).code, Some(0));
-    let ended = project.run(&["fmt", "--check", "--diff", "made"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
-    assert_eq!(ended.stderr, "3 files unchanged\n");
 }
 
 #[test]
@@ -317,96 +311,6 @@ fn only_tool_forms_are_formatted_in_emacs_lisp() {
     assert_eq!(check(&text, FileKind::EmacsLisp), Some(expected));
 }
 
-// --- the command ---------------------------------------------------------------------------------------------
-
-const LOOSE: &str = "(deftool :name \"a\"\n :description \"d\")\n";
-const TIDY: &str = "(deftool\n :name \"a\"\n :description \"d\")\n";
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap()
-}
-
-#[test]
-fn fmt_formats_files_in_place_and_reports_them() {
-    let project = Project::new();
-    project.write("one/loose.eld", LOOSE);
-    project.write("one/tidy.eld", TIDY);
-    project.write("one/notes.txt", "(not   ours)");
-    let untouched = fs::metadata(project.path("one/tidy.eld")).unwrap().modified().unwrap();
-    let ended = project.run(&["fmt", "one"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
-    assert_eq!(ended.stderr, "formatted  one/loose.eld\n1 file formatted, 1 file unchanged\n");
-    assert_eq!(read(&project.path("one/loose.eld")), TIDY);
-    assert_eq!(fs::metadata(project.path("one/tidy.eld")).unwrap().modified().unwrap(), untouched);
-    assert_eq!(fs::read_dir(project.path("one")).unwrap().count(), 3, "no temporary file remains");
-    // Without a path, the project is formatted.
-    let ended = project.run(&["fmt"]);
-    assert_eq!(ended.stderr, "formatted  specs/tools.eld\n1 file formatted\n");
-    assert_eq!(project.run(&["fmt", "--check"]).code, Some(0));
-}
-
-#[test]
-fn check_and_diff_write_nothing() {
-    let project = Project::new();
-    project.write("loose.eld", LOOSE);
-    let ended = project.run(&["fmt", "--check", "loose.eld"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "loose.eld\n"), "{ended:?}");
-    assert_eq!(ended.stderr, "1 file to be formatted\n");
-    let ended = project.run(&["fmt", "--diff", "loose.eld"]);
-    let diff = "--- a/loose.eld\n+++ b/loose.eld\n@@ -1,2 +1,3 @@\n-(deftool :name \"a\"\n+(deftool\n+ :name \"a\"\n  :description \"d\")\n";
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), diff));
-    let ended = project.run(&["fmt", "--diff", "--color", "always", "loose.eld"]);
-    assert!(ended.stdout.contains("\u{1b}[32m+(deftool\u{1b}[0m\n"), "{}", ended.stdout);
-    // Without a terminal, the diff has the bytes of the file unchanged.
-    project.write("odd.eld", "(deftool   :name \"a\" :description \"\u{1b}[31mred\")\n");
-    let ended = project.run(&["fmt", "--diff", "odd.eld"]);
-    assert_eq!(ended.stdout.matches("\u{1b}[31mred").count(), 2, "{}", ended.stdout);
-    assert_eq!(read(&project.path("loose.eld")), LOOSE);
-    assert_eq!(project.run(&["fmt", "--check", "gone.eld"]).code, Some(2));
-}
-
-#[test]
-fn stdin_goes_to_stdout() {
-    let project = Project::new();
-    let ended = project.run_with_stdin(&["fmt", "-"], LOOSE.as_bytes());
-    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), TIDY, ""));
-    let lisp = format!("(foo   bar)\n{LOOSE}");
-    let ended = project.run_with_stdin(&["fmt", "-", "--stdin-filename", "init.el"], lisp.as_bytes());
-    assert_eq!((ended.code, ended.stdout), (Some(0), format!("(foo   bar)\n{TIDY}")));
-    let ended = project.run_with_stdin(&["fmt", "--check", "-"], LOOSE.as_bytes());
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "stdin.eld\n"));
-    let ended = project.run_with_stdin(&["fmt", "-"], b"(deftool :name \"a\"\n");
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.contains("unclosed `(`"), "{}", ended.stderr);
-    assert_eq!(project.run(&["fmt", "-", "specs"]).code, Some(2));
-}
-
-#[test]
-fn files_with_errors_are_reported_and_unchanged() {
-    let project = Project::new();
-    let latin: &[u8] = b"(deftool :name \"a\" :description \"\xE9\")\n";
-    project.write("in/latin.eld", latin);
-    project.write("in/unclosed.eld", "(deftool :name \"a\"\n");
-    project.write("in/loose.eld", LOOSE);
-    let ended = project.run(&["fmt", "in"]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("invalid UTF-8") && ended.stderr.contains("unclosed"), "{ended:?}");
-    assert!(ended.stderr.ends_with("1 file formatted, 2 files not formatted\n"), "{ended:?}");
-    assert_eq!(fs::read(project.path("in/latin.eld")).unwrap(), latin);
-    assert_eq!(read(&project.path("in/unclosed.eld")), "(deftool :name \"a\"\n");
-    assert_eq!(read(&project.path("in/loose.eld")), TIDY);
-}
-
-#[test]
-fn byte_order_marks_and_line_ends_are_kept() {
-    let project = Project::new();
-    let windows = |text: &str| format!("\u{FEFF}{}", text.replace('\n', "\r\n"));
-    project.write("a.eld", windows(LOOSE));
-    assert_eq!(project.run(&["fmt", "a.eld"]).code, Some(0));
-    assert_eq!(read(&project.path("a.eld")), windows(TIDY));
-}
-
-#[cfg(unix)]
 /// A carriage return at the end of a line may be a character literal.
 #[test]
 fn a_carriage_return_literal_is_not_a_line_end() {
@@ -415,24 +319,6 @@ fn a_carriage_return_literal_is_not_a_line_end() {
         assert_eq!(format_text(&once, FileKind::Specs).unwrap(), once, "from {text:?}");
     }
     assert_eq!(format_text("; who?\r\n(a)\r\n", FileKind::Specs).unwrap(), "; who?\r\n(a)\r\n");
-}
-
-#[test]
-fn links_are_followed_and_permissions_kept() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    let project = Project::new();
-    project.write("real/a.eld", LOOSE);
-    symlink("real/a.eld", project.path("link.eld")).unwrap();
-    fs::set_permissions(project.path("real/a.eld"), fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(project.run(&["fmt", "link.eld"]).code, Some(0));
-    assert!(project.path("link.eld").symlink_metadata().unwrap().is_symlink());
-    let metadata = fs::metadata(project.path("real/a.eld")).unwrap();
-    assert_eq!(
-        (metadata.permissions().mode() & 0o777, read(&project.path("real/a.eld")).as_str()),
-        (0o640, TIDY)
-    );
-    assert_eq!(fs::read_dir(project.path("real")).unwrap().count(), 1);
 }
 
 /// A temporary file is locked until it has its final name: another process must not remove it as left behind.

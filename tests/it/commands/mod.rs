@@ -25,6 +25,7 @@ mod mcp_servers;
 mod measure;
 mod org;
 mod otel;
+mod pages;
 #[cfg(unix)]
 mod private_files;
 mod repairs;

@@ -6,6 +6,7 @@
 pub(crate) mod jsonrpc;
 pub(crate) mod ledger;
 pub(crate) mod lsp;
+pub(crate) mod pages;
 #[cfg(target_os = "linux")]
 pub(crate) mod process;
 pub(crate) mod project;

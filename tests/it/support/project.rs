@@ -91,7 +91,7 @@ impl Project {
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 /// Variables that a test does not inherit.
-const INHERITED: [&str; 18] = [
+pub(crate) const INHERITED: [&str; 18] = [
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "HTTP_PROXY",
