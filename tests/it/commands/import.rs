@@ -1,9 +1,9 @@
-//! `deftool import`: real definitions, random definitions, and round trips of everything that compiles.
+//! `deftool import`: real definitions, random definitions, and round trips of everything that compiles. The command is in
+//! `tests/commands/import.md`.
 //!
 //! The binary imports `tests/import/NAME.json`, `.jsonl` and `.el`. The expected output is `NAME.eld`; the expected findings, if any, are in
 //! `NAME.findings`, one per line. `UPDATE_EXPECT=1` updates both.
 
-mod command;
 mod round_trip;
 mod schemas;
 
@@ -197,16 +197,6 @@ fn null_is_ignored_except_as_a_value() {
     let argument = &import.tools[0].arguments[0];
     let keys: Vec<&str> = argument.schema.iter().map(|member| member.key.as_str()).collect();
     assert_eq!((keys, argument.optional), (vec!["type", "default"], true));
-}
-
-#[test]
-fn the_format_can_be_specified() {
-    let text = r#"{"title": "settings", "type": "object", "properties": {"tools": {"type": "array", "items": {}}}, "tools": []}"#;
-    assert_eq!(import(text, None).0.tools.len(), 0, "`tools` is taken for a request's");
-    assert_eq!(import(text, Some(ImportFormat::JsonSchema)).0.tools[0].name.value, "settings");
-    let (import, _) =
-        import(r#"{"name": "a", "parameters": {"type": "OBJECT"}}"#, Some(ImportFormat::OpenAi));
-    assert!(import.tools.is_empty(), "only Gemini writes types in upper case");
 }
 
 /// Definitions that become too large when inlined, or are infinite, are rejected early.

@@ -131,6 +131,14 @@ macro_rules! pages {
 }
 
 pages! {
+    check,
+    check_formats,
+    compile,
+    diff,
     fix,
     fmt,
+    import,
+    init,
+    org,
+    types,
 }

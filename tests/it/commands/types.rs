@@ -1,181 +1,62 @@
-//! Checks of scripts: used names, permissions and types.
+//! `deftool check --types`. Checks of scripts without types, and `deftool types`, are in `tests/commands/types.md`.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
-
-/// Creates a project with one spec file and these scripts.
-fn project(spec: &str, scripts: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir_all(folder.path().join("specs")).unwrap();
-    fs::create_dir_all(folder.path().join("scripts/lib")).unwrap();
-    fs::write(folder.path().join("specs/a.eld"), spec).unwrap();
-    for (name, source) in scripts {
-        fs::write(folder.path().join("scripts").join(name), source).unwrap();
-    }
-    folder
-}
-
-fn deftool(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_deftool")).args(arguments).current_dir(folder).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The generated file.
-const FILE: &str = "types/deftool.d.luau";
-
-const PLAIN: &str = "(deftool :name \"t\" :description \"Do it.\")\n";
-
-/// Returns the findings in a script, without those in the spec: `line:column: severity[code]: message`.
-fn findings(spec: &str, script: &str, options: &[&str]) -> Vec<String> {
-    let folder = project(spec, &[("t.lua", script)]);
-    let output = deftool(folder.path(), &[&["check", "--format", "concise"], options].concat());
-    let lines = stdout(&output);
-    lines.lines().filter_map(|line| Some(line.strip_prefix("scripts/t.lua:")?.to_owned())).collect()
-}
-
+/// Without the checker, the error explains how to install it.
+#[cfg(not(feature = "types"))]
 #[test]
-fn unknown_globals_are_reported_at_their_location() {
-    for (script, expected) in [
-        ("return function()\n  return io.open('x')\nend", "2:10: warning[DT420]: unknown global `io`"),
-        ("return function() os.execute('ls') end", "1:19: warning[DT420]: unknown global `os.execute`"),
-        (
-            "local t = jsn.decode('1')\nreturn function() return t end",
-            "1:11: warning[DT420]: unknown global `jsn`",
-        ),
-        ("return function() return json.parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
-        ("return function() return loadstring('1') end", "1:26: warning[DT420]: unknown global `loadstring`"),
-        ("return function() return json:parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
-        (
-            "return function() return (string.trim)(' ') end",
-            "1:27: warning[DT420]: unknown global `string.trim`",
-        ),
-    ] {
-        let found = findings(PLAIN, script, &[]);
-        assert_eq!(found, [expected], "{script}");
+fn types_are_not_checked_without_a_checker() {
+    let project = crate::support::project::Project::new();
+    let output = project.command(&["check", "--types"]).env("PATH", "").output().unwrap();
+    // A checker from an earlier build in deftool's folder is used.
+    let beside = std::path::Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
+    if !beside.exists() {
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && says.contains("cargo install deftool --features types"),
+            "{says}"
+        );
     }
 }
 
-/// Bytecode stores the line numbers in intervals.
-#[test]
-fn a_global_far_down_has_the_correct_line() {
-    let script = format!(
-        "{}return function()\n{}  return nope\nend",
-        "local a = 1\n".repeat(150),
-        "  print(1)\n".repeat(400)
-    );
-    let found = findings(PLAIN, &script, &[]);
-    assert_eq!(found, ["552:10: warning[DT420]: unknown global `nope`"]);
-}
+#[cfg(feature = "types")]
+mod checked {
+    use std::fs;
+    use std::path::Path;
+    use std::process::{Command, Output};
+    use std::time::Duration;
 
-#[test]
-fn known_globals_are_not_reported() {
-    for script in [
-        // Locals and parameters shadow globals. Fields of locals are not checked.
-        "local io = { open = function() return 1 end }\nreturn function() return io.open() end",
-        "return function()\n  local os = {}\n  os.execute = 1\n  return os.execute\nend",
-        "local h = json\nreturn function() return h.anything end",
-        "local mine = {}\nreturn function(...) return (... or json).parse(1), (mine or json):parse('a', 2, 3) end",
-        // Assigned in this file.
-        "function helper() return 1 end\nreturn function() return helper() end",
-        "local x = 1\nfunction helper() return x end\nreturn function() return helper() end",
-        // All libraries.
-        "return function()\n  return string.format('%d', math.floor(os.clock())) .. tostring(bit32.band(1, 2)) .. #table.pack(1)\nend",
-        "return function() local t = setmetatable({}, { __index = function() return 1 end }) return t.x end",
-        "return function() return tool.name, tool.deadline, json.null, _VERSION, _G.print end",
-        "return function() return time.now(), typeof(1), utf8.char(64), buffer.create(1), vector.one end",
-        // In strings and comments.
-        "-- io.open\nreturn function() return 'os.execute' end",
-    ] {
-        assert_eq!(findings(PLAIN, script, &[]), Vec::<String>::new(), "{script}");
+    use deftool_script::{Module, TypeCheck, TypeJob, TypeProblem, definitions};
+
+    use crate::scripts::runtime::sources::hostile_sources;
+
+    /// Creates a project with one spec file and these scripts.
+    fn project(spec: &str, scripts: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("specs")).unwrap();
+        fs::create_dir_all(folder.path().join("scripts/lib")).unwrap();
+        fs::write(folder.path().join("specs/a.eld"), spec).unwrap();
+        for (name, source) in scripts {
+            fs::write(folder.path().join("scripts").join(name), source).unwrap();
+        }
+        folder
     }
-}
 
-#[test]
-fn assigned_globals_are_reported() {
-    for (script, expected) in [
-        ("count = 0\nreturn function()\n  count = count + 1\n  return count\nend", "1:1: warning[DT421]"),
-        ("return function()\n  local a = 1\n  resul = a\n  return a\nend", "3:3: warning[DT421]"),
-        ("return function()\n  function inner() return 1 end\n  return inner()\nend", "2:12: warning[DT421]"),
-        ("return function()\n  json = 1\n  return json\nend", "2:3: warning[DT421]"),
-    ] {
-        let found = findings(PLAIN, script, &[]);
-        assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{script}: {found:?}");
+    fn deftool(folder: &Path, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_deftool")).args(arguments).current_dir(folder).output().unwrap()
     }
-}
 
-#[test]
-fn the_number_of_findings_per_file_is_limited() {
-    let many: Vec<String> = (0..500).map(|number| format!("  print(wrong{number})\n")).collect();
-    let found = findings(PLAIN, &format!("return function()\n{}end", many.concat()), &[]);
-    assert_eq!(found.len(), 20, "{found:?}");
-}
-
-#[test]
-fn permissions_are_compared_with_their_use() {
-    let spec = |allow: &str| format!("(deftool :name \"t\" :description \"Do it.\"{allow})\n");
-    let reads = "return function()\n  return fs.read('notes/a')\nend";
-    let found = |allow: &str, script: &str| {
-        let folder = project(&spec(allow), &[("t.lua", script)]);
-        stdout(&deftool(folder.path(), &["check", "--format", "concise"]))
-    };
-    assert_eq!(
-        found("", reads),
-        "scripts/t.lua:2:10: warning[DT422]: `fs.read` requires a permission: missing `:read` in the `:allow` of `t`\n"
-    );
-    assert_eq!(found(" :allow (:read [\"notes/\"])", reads), "");
-    assert_eq!(
-        found(" :allow (:read [\"notes/\"] :env [\"HOME\"])", reads),
-        "specs/a.eld:1:16: note[DT423]: unused permission `:env` of `t`\n"
-    );
-    // The variables of programs need the permission too.
-    let runs = "return function()\n  return process.run({ 'wc' }, { env = { COLUMNS = '2' } }).ok\nend";
-    assert_eq!(found(" :allow (:run [\"wc\"] :env [\"COLUMNS\"])", runs), "");
-    let passes_on =
-        "local run = process\nreturn function() return run.run({ 'wc' }, { env = { COLUMNS = '2' } }).ok end";
-    assert_eq!(found(" :allow (:run [\"wc\"] :env [\"COLUMNS\"])", passes_on), "");
-    // A table that is passed on may be used in any way.
-    for script in [
-        "local files = fs\nreturn function() return files.read('notes/a') end",
-        "local function use(table) return table.read('notes/a') end\nreturn function() return use(fs) end",
-        "local name = tostring('read')\nreturn function() return fs[name]('notes/a') end",
-        "return function() return _G['fs'].read('notes/a') end",
-    ] {
-        assert_eq!(found(" :allow (:read [\"notes/\"])", script), "", "{script}");
-        assert_eq!(found("", script), "", "{script}");
+    fn stdout(output: &Output) -> String {
+        String::from_utf8(output.stdout.clone()).unwrap()
     }
-}
 
-#[test]
-fn callbacks_and_parameters() {
-    let async_spec = "(deftool :name \"t\" :description \"Do it.\" :async t)\n";
-    let found = findings(async_spec, "return function(done)\n  -- done\n  return 'done'\nend", &[]);
-    assert!(matches!(found.as_slice(), [one] if one.contains("DT425")), "{found:?}");
-    for script in [
-        "return function(done) done(1) end",
-        "return function(done) task.delay(1, done, 1) end",
-        "return function(done) task.spawn(function() done(`a {1}`) end) end",
-    ] {
-        assert_eq!(findings(async_spec, script, &[]), Vec::<String>::new(), "{script}");
+    /// Returns the findings in a script, without those in the spec: `line:column: severity[code]: message`.
+    fn findings(spec: &str, script: &str, options: &[&str]) -> Vec<String> {
+        let folder = project(spec, &[("t.lua", script)]);
+        let output = deftool(folder.path(), &[&["check", "--format", "concise"], options].concat());
+        let lines = stdout(&output);
+        lines.lines().filter_map(|line| Some(line.strip_prefix("scripts/t.lua:")?.to_owned())).collect()
     }
-    let spec = "(deftool :name \"t\" :description \"Do it.\" :args ((:name \"user-name\" :type string :description \"Who.\")))\n";
-    for (parameter, is_told) in [
-        ("user_name", false),
-        ("userName", false),
-        ("usr_name", true),
-        ("_user_name", false),
-        ("who", false),
-        ("usename", true),
-    ] {
-        let found = findings(spec, &format!("return function({parameter}) return {parameter} end"), &[]);
-        assert_eq!(!found.is_empty(), is_told, "{parameter}: {found:?}");
-    }
-}
 
-const SCHEMAS: &str = r#"(deftool
+    const SCHEMAS: &str = r#"(deftool
  :name "get-weather"
  :description "Tell the weather."
  :returns (:type object :properties (:celsius (:type number)) :required ["celsius"])
@@ -193,119 +74,6 @@ const SCHEMAS: &str = r#"(deftool
  :args ((:name "42nd street" :type boolean :description "Whether." :optional t)))
 (defexit :name "done" :description "Say that it is done.")
 "#;
-
-#[test]
-fn type_definitions_match_the_schemas() {
-    let folder = project(SCHEMAS, &[]);
-    let output = deftool(folder.path(), &["types"]);
-    let text = stdout(&output);
-    let tools = text
-        .split_once("\nexport type GetWeatherUnit")
-        .map(|(_, tools)| format!("\nexport type GetWeatherUnit{tools}"));
-    assert_eq!(
-        tools.unwrap_or(text),
-        r#"
-export type GetWeatherUnit = ("celsius" | "a\"b\\")
-export type GetWeatherModes = { ("a" | "b") }
-export type GetWeatherPlaceData = { name: string, ["zip-code"]: string?, deep: { x: any }? }
-export type GetWeatherAnything = { [string]: any }
---- The function that the script of `get-weather` returns.
-export type GetWeather = (location: string, unit: GetWeatherUnit?, _end: number, days: { number }, modes: GetWeatherModes, place_data: GetWeatherPlaceData, anything: GetWeatherAnything?) -> { celsius: number }
-
---- The function that the script of `get_weather` returns.
-export type GetWeather2 = (callback: (result: any) -> (), _42nd_street: boolean?) -> ()
-"#
-    );
-}
-
-#[test]
-fn definitions_are_written_and_compared() {
-    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
-    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
-    let run = |arguments: &[&str]| {
-        let output = deftool(folder.path(), arguments);
-        (output.status.code(), stdout(&output), said(&output))
-    };
-    let (code, _, says) = run(&["types", "--check", FILE]);
-    assert!(code == Some(1) && says.contains("types/deftool.d.luau does not exist"), "{says}");
-    let (code, out, says) = run(&["types", "-o", FILE]);
-    assert!(code == Some(0) && out.is_empty() && says.contains("created  types/deftool.d.luau"), "{says}");
-    let (code, _, says) = run(&["types", "--check", FILE]);
-    assert!(code == Some(0), "{says}");
-    let (code, _, says) = run(&["types", "-o", FILE]);
-    assert!(code == Some(0) && says.contains("unchanged"), "{says}");
-    let (_, printed, _) = run(&["types"]);
-    assert_eq!(fs::read_to_string(folder.path().join("types/deftool.d.luau")).unwrap(), printed);
-    fs::write(folder.path().join("specs/a.eld"), "(deftool :name \"other\" :description \"Do it.\")")
-        .unwrap();
-    let (code, _, says) = run(&["types", "--check", FILE]);
-    assert!(code == Some(1) && says.contains("is out of date"), "{says}");
-    assert!(says.contains("update it with `deftool types -o types/deftool.d.luau`"), "{says}");
-    let (code, _, says) = run(&["types", "-o", FILE]);
-    assert!(code == Some(0) && says.contains("written"), "{says}");
-    let (code, _, _) = run(&["types", "--check"]);
-    assert_eq!(code, Some(2));
-    // Tools with errors are left out and reported.
-    fs::write(
-        folder.path().join("specs/a.eld"),
-        "(deftool :name \"x\" :description \"Do it.\" :args ((:name \"a\" :type strin)))",
-    )
-    .unwrap();
-    let (code, out, says) = run(&["types"]);
-    assert!(code == Some(1) && !out.contains("export type X") && says.contains("omitted"), "{says}");
-}
-
-/// A cloned project may contain a link in place of an output file.
-#[cfg(unix)]
-#[test]
-fn a_link_is_replaced_and_its_target_is_unchanged() {
-    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
-    let outside = tempfile::tempdir().unwrap();
-    let (there, not_there) = (outside.path().join("rc"), outside.path().join("new"));
-    fs::write(&there, "mine").unwrap();
-    fs::create_dir(folder.path().join("types")).unwrap();
-    let written = folder.path().join("types/deftool.d.luau");
-    for target in [&there, &not_there] {
-        let _ = fs::remove_file(&written);
-        std::os::unix::fs::symlink(target, &written).unwrap();
-        let output = deftool(folder.path(), &["types", "-o", FILE]);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(written.symlink_metadata().unwrap().is_file());
-        assert_eq!(fs::read_to_string(&written).unwrap(), stdout(&deftool(folder.path(), &["types"])));
-    }
-    assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
-}
-
-/// Without the checker, the error explains how to install it.
-#[cfg(not(feature = "types"))]
-#[test]
-fn types_are_not_checked_without_a_checker() {
-    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
-        .args(["check", "--types"])
-        .current_dir(folder.path())
-        .env("PATH", "")
-        .output()
-        .unwrap();
-    // A checker from an earlier build in deftool's folder is used.
-    let beside = Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
-    if !beside.exists() {
-        let says = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.code() == Some(2) && says.contains("cargo install deftool --features types"),
-            "{says}"
-        );
-    }
-}
-
-#[cfg(feature = "types")]
-mod checked {
-    use std::time::Duration;
-
-    use deftool_script::{Module, TypeCheck, TypeJob, TypeProblem, definitions};
-
-    use super::*;
-    use crate::scripts::runtime::sources::hostile_sources;
 
     fn job(file: &str, source: &str) -> TypeJob {
         TypeJob {

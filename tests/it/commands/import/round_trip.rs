@@ -203,43 +203,6 @@ fn load(paths: &[PathBuf], from: &Path) -> Load {
 }
 
 #[test]
-fn emacs_lisp_takes_its_parameters_in_order() {
-    let project = Project::new();
-    project.write(
-        "t.eld",
-        r#"(deftool :name "a" :description "d" :async t :script "scripts/x.lua" :allow (:read ["notes"])
- :confirm (:when (:x "^/"))
- :args ((:name "t" :type string) (:name "two words" :type string :optional t) (:name "x" :type string) (:name "y" :type string :optional t)))
-(defexit :name "done" :description "Done." :async t)"#,
-    );
-    let output = project.command(&["compile", "t.eld", "--target", "gptel"]).output().unwrap();
-    let lisp = String::from_utf8(output.stdout).unwrap();
-    let expected = r#";; -*- lexical-binding: t; coding: utf-8-unix; -*-
-
-(require 'deftool-gptel)
-
-(gptel-make-tool
- :name "a"
- :function (lambda (callback argument-1 argument-2 x &optional y)
-             (deftool-gptel-call callback "a" "t" argument-1 "two words" argument-2 "x" x "y" y))
- :description "d"
- :args (list '(:name "t" :type string)
-             '(:name "two words" :type string :optional t)
-             '(:name "x" :type string)
-             '(:name "y" :type string :optional t))
- :async t
- :confirm (lambda (argument-1 argument-2 x &optional y)
-            (deftool-gptel-needs-approval "a" "t" argument-1 "two words" argument-2 "x" x "y" y)))
-
-(gptel-make-tool
- :name "done"
- :function (lambda nil (error "done has no function in Emacs Lisp yet"))
- :description "Done.")
-"#;
-    assert_eq!(lisp, expected);
-}
-
-#[test]
 fn every_key_of_a_tool_is_in_its_form() {
     let spec = r#"(deftool :name "a" :description "d" :timeout "5s" :memory "1MiB" :allow (:net ["x.org"]) :effect keyed)"#;
     let mut tool = read_back(spec, FileKind::Specs).remove(0);

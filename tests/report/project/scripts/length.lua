@@ -1,3 +1,0 @@
-return function(text, unit)
-  return #text
-end

@@ -1,3 +1,0 @@
-return function(word)
-  return word
-end
