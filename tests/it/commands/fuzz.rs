@@ -102,47 +102,6 @@ fn failures_are_found_and_shrunk() {
 }
 
 #[test]
-fn a_seed_generates_the_same_arguments_with_any_filter() {
-    let project = project();
-    let results = |seed: &str, filter: &str| {
-        let arguments =
-            ["test", "--fuzz", "--cases", "80", "--format", "json", "--seed", seed, "--filter", filter];
-        let ended = project.run(&arguments);
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let results = report["results"].as_array().unwrap().iter();
-        let of_find = results.filter(|result| result["tool"] == "find");
-        of_find.map(|r| (r["message"].clone(), r["details"].clone())).collect::<Vec<_>>()
-    };
-    let all = results("11", "in");
-    assert!(!all.is_empty());
-    assert_eq!(all, results("11", "find"));
-    assert_ne!(all, results("12", "find"), "the seed matters");
-}
-
-#[test]
-fn the_human_format_has_the_same_content() {
-    let project = project();
-    let ended = fuzz(&project, &["--filter", "divide"]);
-    let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert_eq!(
-        lines,
-        [
-            "FAIL divide fuzz specs/a.eld:5:16: unserialisable: scripts/divide.lua: unserialisable result: NaN",
-            "     deftool call divide '{\"a\":0,\"b\":0}'",
-            "     seed 11",
-        ]
-    );
-    assert!(ended.stderr.starts_with("1 tool fuzzed with seed 11, "), "{}", ended.stderr);
-    assert_eq!(fuzz(&project, &["--filter", "fine"]).code, Some(0));
-    // No tool to fuzz, or a tool that must not be fuzzed.
-    assert_eq!(fuzz(&project, &["--filter", "nobody"]).code, Some(2));
-    assert_eq!(fuzz(&project, &["--filter", "remove"]).code, Some(0));
-    let all = fuzz(&project, &["--filter", "remove", "--fuzz-all", "--trust"]);
-    assert!(all.stdout.contains("this must never run"), "{all:?}");
-    assert_eq!(project.run(&["test", "--cases", "5"]).code, Some(2), "--cases is of --fuzz");
-}
-
-#[test]
 fn time_is_bounded() {
     let project = Project::empty();
     project.write("specs/a.eld", "(deftool :name \"slow\" :description \"Take a long time for all.\" :args ((:name \"n\" :type integer :description \"Any number.\")))");
@@ -257,34 +216,4 @@ fn schemas_without_valid_values() {
         assert_eq!(Fuzzer::new(&parameters, &validator, 5).valid(2), None, "{parameters}");
         assert!(clock.elapsed() < Duration::from_secs(20), "{parameters}");
     }
-}
-
-/// The index of an array item is not part of a failure, so that the array can be shrunk.
-#[test]
-fn a_defect_in_array_items_is_one_failure() {
-    let project = Project::empty();
-    let tool = |name: &str| {
-        format!(
-            "(deftool :name \"{name}\" :description \"Divide each.\" :args
- ((:name \"items\" :type array :minItems 1 :maxItems 30 :items (:type integer :minimum -2 :maximum 2) :description \"Numbers.\")))\n"
-        )
-    };
-    project.write("specs/a.eld", tool("divide") + &tool("keep"));
-    project.write(
-        "scripts/divide.lua",
-        "return function(items) local all = {} for i, item in items do all[i] = { share = 1 / item } end return all end",
-    );
-    project.write("scripts/keep.lua", "return function(items) return items end");
-    let ended = fuzz(&project, &["--format", "json"]);
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let failures: Vec<&Value> =
-        report["results"].as_array().unwrap().iter().filter(|result| result["ok"] == false).collect();
-    let commands: Vec<&Value> = failures.iter().map(|failure| &failure["details"][0]).collect();
-    assert_eq!(commands, [r#"deftool call divide '{"items":[0]}'"#], "{report:#}");
-    let human = fuzz(&project, &[]);
-    assert!(
-        human.stderr.contains("2 tools fuzzed with seed 11, ")
-            && human.stderr.ends_with(": 1 ok, 1 failed\n"),
-        "{human:?}"
-    );
 }
