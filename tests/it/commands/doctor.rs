@@ -1,6 +1,5 @@
-//! `deftool doctor`: one test per problem that it detects. Uses the real binary, real folders and a real socket.
+//! `deftool doctor` and servers: one test per problem that it detects. Everything else is in `tests/commands/doctor.md`.
 
-use std::fs;
 use std::time::Duration;
 
 use deftool_test_support::server::{Act, Answer, ClosedPort, Received, Server};
@@ -74,132 +73,6 @@ fn a_valid_set_up_is_reported_on_one_screen() {
     assert!(server.posts().is_empty(), "no request was sent to a model");
 }
 
-#[test]
-fn no_script_runs_and_nothing_is_left_behind() {
-    let project = Project::empty();
-    project.write("specs/a.eld", "(deftool :name \"a\" :description \"Do it.\")\n");
-    project.write("scripts/a.lua", "error('it ran')\nreturn function() end\n");
-    let state = tempfile::tempdir().unwrap();
-    let temporary = tempfile::tempdir().unwrap();
-    let environment =
-        [("XDG_STATE_HOME", state.path().to_str().unwrap()), ("TMPDIR", temporary.path().to_str().unwrap())];
-    let report = doctor(&project, &["--endpoint", &ClosedPort::reserve().endpoint()], &environment);
-    assert!(!report.0.stdout.contains("it ran"));
-    report.assert_line("state", "ok", &["does not exist yet"]);
-    for folder in [state.path(), temporary.path()] {
-        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
-    }
-    assert_eq!(fs::read_dir(project.path(".")).unwrap().count(), 2);
-}
-
-#[test]
-fn other_checks_run_without_a_project() {
-    let project = Project::empty();
-    let server = Server::script([]);
-    let report = doctor(&project, &["--endpoint", &server.endpoint()], &[]);
-    report.assert_line("project", "warning", &["not found: ", "`deftool init`"]);
-    report.assert_line("endpoint", "ok", &["--endpoint", "answers"]);
-    assert_eq!(report.of("watching").len(), 1);
-}
-
-#[test]
-fn the_project_is_summarized() {
-    let project = Project::new();
-    project.write(
-        "specs/wrong.eld",
-        "(deftool :name \"two words\")\n(deftool :name \"lost\" :description \"d\")\n",
-    );
-    let server = Server::script([]);
-    let report = doctor(&project, &["--endpoint", &server.endpoint()], &[]);
-    report.assert_line("findings", "error", &["2 errors, 1 warning", "`deftool check`"]);
-    report.assert_line("scripts", "error", &["missing or broken: lost"]);
-    project.write("specs/wrong.eld", "(defexit :name \"quiet\")\n");
-    let report = doctor(&project, &["--endpoint", &server.endpoint()], &[]);
-    report.assert_line("findings", "warning", &["1 warning"]);
-    report.assert_line("scripts", "ok", &["2 scripts"]);
-    fs::remove_dir_all(project.path("specs")).unwrap();
-    project.write("specs/none.txt", "");
-    doctor(&project, &["--endpoint", &server.endpoint()], &[]).assert_line(
-        "project",
-        "warning",
-        &["no tool", "deftool new"],
-    );
-}
-
-#[test]
-fn resources_in_allow_are_checked_for_existence() {
-    let project = Project::empty();
-    let allow = "(:run [\"sh\" \"no-such-program\"] :env [\"DOCTOR_SET\" \"DOCTOR_UNSET\"] \
-                 :read [\"notes\" \"gone\"] :write [\"out\" \"blocked/out\"])";
-    project.write("specs/a.eld", format!("(deftool :name \"a\" :description \"Do it.\" :allow {allow})\n"));
-    project.write("scripts/a.lua", "return function() end\n");
-    project.write("notes/x.md", "");
-    // A file with the name of a required folder.
-    project.write("blocked", "");
-    let state = tempfile::tempdir().unwrap();
-    let environment = [("DOCTOR_SET", "s3cret-value"), ("XDG_STATE_HOME", state.path().to_str().unwrap())];
-    let endpoint = ClosedPort::reserve().endpoint();
-    let report = doctor(&project, &["--endpoint", &endpoint], &environment);
-    let listed = |check: &str| report.of(check).concat();
-    report.assert_line("programs", "warning", &["not found in PATH: no-such-program"]);
-    report.assert_line("variables", "warning", &["not set: DOCTOR_UNSET"]);
-    assert!(!listed("variables").contains("DOCTOR_SET"));
-    assert!(!report.0.stdout.contains("s3cret"), "values of variables are never printed");
-    report.assert_line("paths", "warning", &["gone does not exist", "|create them"]);
-    assert!(!listed("paths").contains("notes") && !listed("paths").contains(" out "), "{}", listed("paths"));
-    report.assert_line(
-        "trust",
-        "warning",
-        &["not granted: a requires", ":run [\"no-such-program\" \"sh\"]", "`deftool trust grant`"],
-    );
-    let granted = project.command(&["trust", "grant"]).env("XDG_STATE_HOME", state.path()).output().unwrap();
-    assert!(granted.status.success());
-    let report = doctor(&project, &["--endpoint", &endpoint], &environment);
-    report.assert_line("trust", "ok", &["granted: 1 tool"]);
-    report.assert_line("state", "ok", &["1 project trusted"]);
-}
-
-#[cfg(unix)]
-#[test]
-fn an_unusable_state_folder_is_reported() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let project = Project::new();
-    let endpoint = ClosedPort::reserve().endpoint();
-    let state = tempfile::tempdir().unwrap();
-    let folder = state.path().join("deftool");
-    let check = |state: &str| {
-        doctor(&project, &["--endpoint", &endpoint], &[("XDG_STATE_HOME", state), ("HOME", "")])
-    };
-    check("").assert_line("state", "warning", &["neither XDG_STATE_HOME nor HOME"]);
-    let at = state.path().to_str().unwrap();
-    fs::write(&folder, "").unwrap();
-    check(at).assert_line("state", "error", &["is not a directory"]);
-    fs::remove_file(&folder).unwrap();
-    fs::create_dir(&folder).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    check(at).assert_line("state", "error", &["is writable by other users", "chmod 700"]);
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
-    check(at).assert_line("state", "ok", &["0 projects trusted"]);
-    fs::write(folder.join("trust.json"), "{").unwrap();
-    fs::set_permissions(folder.join("trust.json"), fs::Permissions::from_mode(0o600)).unwrap();
-    check(at).assert_line("state", "warning", &["damaged"]);
-}
-
-#[test]
-fn an_unknown_worker_is_reported_with_the_known_workers() {
-    let several = Project::with_worker(r#"(defworker :name "a") (defworker :name "b" :slots "many")"#);
-    for (project, name, expected) in [
-        (&several, "c", "unknown worker `c`; known workers: a, b"),
-        (&several, "b", "the worker `b` has errors; see `deftool check`"),
-        (&Project::new(), "c", "unknown worker `c`; the project has no workers"),
-        (&Project::empty(), "c", "unknown worker `c`; no project found"),
-    ] {
-        let ended = project.run(&["doctor", "--worker", name]);
-        assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: {expected}\n")));
-    }
-}
-
 /// Each problem of an endpoint has its own message.
 #[test]
 fn an_unusable_server_is_explained() {
@@ -255,11 +128,6 @@ fn an_unreachable_server_is_explained() {
         "error",
         &["nothing is listening at http://127.0.0.1:"],
     );
-    endpoint("127.0.0.1:8080").assert_line("endpoint", "error", &["invalid endpoint", "relative URL"]);
-    endpoint("ftp://127.0.0.1/v1").assert_line("endpoint", "error", &["expected an HTTP URL"]);
-    // A DNS label of more than 63 characters causes no lookup.
-    let nowhere = format!("http://{}.invalid/v1", "a".repeat(64));
-    endpoint(&nowhere).assert_line("endpoint", "error", &["the host of http://", "cannot be resolved"]);
     let silent = Server::pages(|_| Answer::silent());
     endpoint(&silent.endpoint()).assert_line("endpoint", "error", &["did not answer within 3 s"]);
     let endless = Server::pages(|_| Answer::head(200, &[]).then(Act::Wait(Duration::from_secs(60))));
@@ -434,30 +302,4 @@ fn control_characters_are_replaced() {
     let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!ended.stdout.contains(harmful), "{:?}", ended.stdout);
     assert!(!ended.stdout.contains("\nerror    fake"), "{}", ended.stdout);
-}
-
-/// Packages are reported only if Emacs is installed, and Emacs is never started.
-#[cfg(unix)]
-#[test]
-fn emacs_is_detected_but_not_started() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let project = Project::empty();
-    let home = tempfile::tempdir().unwrap();
-    let bin = home.path().join("bin");
-    fs::create_dir(&bin).unwrap();
-    let endpoint = ClosedPort::reserve().endpoint();
-    let path = bin.to_str().unwrap().to_owned();
-    let environment = [("PATH", path.as_str()), ("HOME", home.path().to_str().unwrap())];
-    let check = || doctor(&project, &["--endpoint", &endpoint], &environment);
-    assert!(check().of("editor").is_empty());
-    let ran = home.path().join("ran");
-    fs::write(bin.join("emacs"), format!("#!/bin/sh\n: > {}\n", ran.display())).unwrap();
-    assert!(check().of("editor").is_empty(), "a file without execute permission is not a program");
-    fs::set_permissions(bin.join("emacs"), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::create_dir_all(home.path().join(".emacs.d/elpa/gptel-magit-0.1")).unwrap();
-    assert!(!check().of("editor")[0].contains("Emacs with gptel"));
-    fs::create_dir_all(home.path().join(".emacs.d/elpa/gptel-20260101.7")).unwrap();
-    check().assert_line("editor", "ok", &["Emacs with gptel"]);
-    assert!(!ran.exists());
 }

@@ -1,7 +1,6 @@
 //! The commands, by running the real binary.
 
 mod acp;
-mod call;
 mod chat;
 mod check_watch;
 mod ci;

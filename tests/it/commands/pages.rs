@@ -131,10 +131,12 @@ macro_rules! pages {
 }
 
 pages! {
+    call,
     check,
     check_formats,
     compile,
     diff,
+    doctor,
     fix,
     findings,
     fmt,
@@ -142,9 +144,13 @@ pages! {
     import,
     init,
     org,
+    repairs,
     rule,
+    run,
     script_tests,
+    stub,
     test,
     toolbox,
+    trust,
     types,
 }

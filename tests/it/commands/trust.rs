@@ -1,4 +1,4 @@
-//! Trust: prompts, refusals and the store. Uses the real binary; each test has its own state folder.
+//! Trust: prompts, servers, and what happens at once. Everything else is in `tests/commands/trust.md`.
 
 mod keys;
 mod untrusted_projects;
@@ -64,267 +64,14 @@ impl Home {
     }
 }
 
-/// Trust in one project does not allow fuzzing of another, in any order of arguments.
-#[test]
-fn fuzzing_requires_trust_for_each_project() {
-    let mut trusted = Home::of(&[("one", ":env [\"HOME\"]")]);
-    let other = Home::of(&[("two", ":env [\"HOME\"]")]);
-    assert_eq!(trusted.run(&["trust", "grant"]).code, Some(0));
-    let stranger = std::mem::replace(&mut trusted.project, other.project);
-    let names = [stranger.path("."), trusted.project.path(".")].map(|path| path.display().to_string());
-    for names in [[&names[0], &names[1]], [&names[1], &names[0]]] {
-        let ended = trusted.run(&["test", "--fuzz", "--cases", "1", names[0], names[1]]);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains("two requires") && !ended.stderr.contains("one requires"), "{ended:?}");
-    }
-    let ended = trusted.run(&["test", "--fuzz", "--cases", "1", &names[0]]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-}
-
-#[test]
-fn reading_the_own_project_needs_no_trust() {
-    let home = Home::of(&[("plain", ""), ("reader", ":read [\".\" \"notes/\"]")]);
-    assert_eq!((home.call("plain"), home.call("reader")), (Some(0), Some(0)));
-    assert_eq!(fs::read_dir(home.state.path()).unwrap().count(), 0);
-    let ended = home.run(&["trust", "grant"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
-    assert!(ended.stderr.starts_with("nothing to grant"), "{ended:?}");
-}
-
-#[test]
-fn without_a_terminal_the_error_names_both_alternatives() {
-    for (kind, allow, shown) in [
-        ("net", ":net [\"API.example.org\"]", ":net [\"api.example.org\"]"),
-        ("write", ":write [\"out/\"]", ":write [\"out\"]"),
-        ("run", ":run [\"git\"]", ":run [\"git\"]"),
-        ("env", ":env [\"HOME\"]", ":env [\"HOME\"]"),
-        ("read", ":read [\"/etc\"]", ":read [\"/etc\"]"),
-    ] {
-        let home = Home::of(&[(kind, allow)]);
-        let ended = home.run(&["call", kind]);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        let place = format!("{kind} requires {shown} (specs/{kind}.eld:1:16)");
-        for part in [place.as_str(), "`deftool trust grant`", "`--trust`"] {
-            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
-        }
-        let ended = home.run(&["call", kind, "--trust"]);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{ended:?}");
-        assert_eq!(home.call(kind), Some(2), "--trust must not be stored");
-        assert_eq!(home.run(&["trust", "grant", "--dry-run"]).stdout, format!("{place}\n"));
-        assert_eq!(home.call(kind), Some(2), "--dry-run must not grant");
-        assert_eq!(home.run(&["trust", "grant"]).stdout, format!("{place}\n"));
-        assert_eq!(home.call(kind), Some(0));
-    }
-}
-
-#[test]
-fn commands_that_run_no_script_never_prompt() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    for arguments in [&["check"][..], &["compile"], &["fmt"], &["test"], &["compile", "--list-targets"]] {
-        assert_eq!(home.run(arguments).code, Some(0), "{arguments:?}");
-    }
-    // Tools that are not run do not require trust.
-    assert_eq!(home.run(&["call", "fetch", "[]"]).code, Some(1));
-    assert_eq!(home.run(&["call", "nobody"]).code, Some(1));
-}
-
-/// Fuzzing can include several projects. Each must be trusted.
-#[test]
-fn trust_applies_to_one_project_only() {
-    let home = Home::of(&[]);
-    for name in ["fa", "fb"] {
-        home.project.write(&format!("{name}/specs/{name}.eld"), tool(name, ":read [\"/etc\"]"));
-        home.project.write(&format!("{name}/scripts/{name}.lua"), "return function() error('it ran') end\n");
-    }
-    let fuzz = |more: &[&str]| home.run(&[&["test", "--fuzz", "--seed", "1"], more].concat());
-    home.run(&["trust", "grant", "fa"]);
-    for projects in [&["fb"][..], &["fa", "fb"], &["fb", "fa"], &["fb/specs/fb.eld", "fa"]] {
-        let ended = fuzz(projects);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{projects:?}: {ended:?}");
-        assert!(ended.stderr.contains("fb requires :read [\"/etc\"] (fb/specs/fb.eld:1:16)"), "{ended:?}");
-        assert!(!ended.stderr.contains("fa requires"), "{ended:?}");
-    }
-    assert!(fuzz(&["fa"]).stdout.contains("it ran"));
-    home.run(&["trust", "grant", "fb"]);
-    let ended = fuzz(&["fa", "fb"]);
-    assert_eq!((ended.code, ended.stdout.matches("it ran").count()), (Some(1), 2), "{ended:?}");
-    home.run(&["trust", "revoke", "--all"]);
-    assert_eq!(fuzz(&["fa", "fb", "--trust"]).stdout, ended.stdout);
-}
-
-#[test]
-fn a_changed_script_stays_trusted_and_a_new_permission_does_not() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\" \"b.example\"] :write [\"out\"]"), ("other", "")]);
-    home.run(&["trust", "grant"]);
-    home.project.write("scripts/fetch.lua", "return function() return 'other' end\n");
-    assert_eq!(home.run(&["call", "fetch"]).stdout, "\"other\"\n");
-    for (allow, code) in [
-        (":net [\"a.example\"] :write [\"out/deep\"]", 0),
-        (":net [\"B.example\"] :write [\"./out/\"] :read [\"x\"]", 0),
-        (":net [\"a.example\" \"c.example\"]", 2),
-        (":write [\".\"]", 2),
-        (":read [\"..\"]", 2),
-        (":run [\"out\"]", 2),
-    ] {
-        home.project.write("specs/fetch.eld", tool("fetch", allow));
-        assert_eq!(home.call("fetch"), Some(code), "{allow}");
-    }
-    let ended = home.run(&["call", "fetch"]);
-    assert!(ended.stderr.contains(":run [\"out\"]") && !ended.stderr.contains(":net"), "{}", ended.stderr);
-    assert_eq!(home.call("other"), Some(0), "the permissions of other tools are not required");
-    // A tool may use a permission that was granted for another tool.
-    home.project.write("specs/other.eld", tool("other", ":net [\"a.example\"]"));
-    assert_eq!(home.call("other"), Some(0));
-}
-
-#[test]
-fn granting_again_revokes_unused_permissions() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("save", ":write [\"out\"]")]);
-    home.run(&["trust", "grant"]);
-    assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
-    home.project.write("specs/save.eld", tool("save", ""));
-    home.run(&["trust", "grant", "specs"]);
-    assert_eq!(home.granted(), json!({"net": ["a.example"]}));
-}
-
+/// Only root can change the owner.
 #[cfg(unix)]
 #[test]
-fn a_granted_folder_replaced_by_a_link_is_not_trusted() {
-    let home = Home::of(&[("save", ":write [\"out\"]"), ("notes", ":read [\"notes\"]")]);
-    home.run(&["trust", "grant"]);
-    assert_eq!((home.call("save"), home.call("notes")), (Some(0), Some(0)));
-    std::os::unix::fs::symlink(home.state.path(), home.project.path("out")).unwrap();
-    std::os::unix::fs::symlink("/", home.project.path("notes")).unwrap();
-    assert_eq!((home.call("save"), home.call("notes")), (Some(2), Some(2)));
-}
-
-#[cfg(unix)]
-#[test]
-fn a_project_has_one_key_for_all_of_its_paths() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    let alias = home.state.path().join("alias");
-    std::os::unix::fs::symlink(home.project.path("."), &alias).unwrap();
-    home.run(&["trust", "grant", alias.to_str().unwrap()]);
-    assert_eq!(home.call("fetch"), Some(0));
-    assert_eq!(home.run(&["call", "fetch", "-C", alias.join("scripts").to_str().unwrap()]).code, Some(0));
-    // A copy of the project is a different project.
-    let copy = home.state.path().join("copy/specs");
-    fs::create_dir_all(&copy).unwrap();
-    fs::copy(home.project.path("specs/fetch.eld"), copy.join("fetch.eld")).unwrap();
-    fs::create_dir(copy.with_file_name("scripts")).unwrap();
-    fs::write(copy.with_file_name("scripts").join("fetch.lua"), SCRIPT).unwrap();
-    assert_eq!(home.run(&["call", "fetch", "-C", copy.to_str().unwrap()]).code, Some(2));
-}
-
-#[test]
-fn trust_is_listed_and_revoked() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    let ended = home.run(&["trust"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
-    assert_eq!(home.run(&["trust", "--json"]).stdout, "[]\n");
-    home.run(&["trust", "grant"]);
-    let root = fs::canonicalize(home.project.path(".")).unwrap();
-    let listed = format!("{}\n  :net [\"a.example\"]\n", root.display());
-    assert_eq!(home.run(&["trust"]).stdout, listed);
-    assert_eq!(home.run(&["trust", "revoke", "specs"]).code, Some(0));
-    assert_eq!((home.granted(), home.call("fetch")), (Value::Null, Some(2)));
-    assert!(home.run(&["trust", "revoke"]).stderr.starts_with("nothing to revoke"));
-    home.run(&["trust", "grant"]);
-    assert_eq!(home.run(&["trust", "revoke", "--all"]).code, Some(0));
-    assert_eq!(home.granted(), Value::Null);
-    // The trust of a deleted project can be revoked.
-    let gone = Home { project: Project::empty(), state: home.state };
-    for path in ["old/", "./old", "other/../old"] {
-        gone.project.write("old/specs/a.eld", tool("a", ":run [\"git\"]"));
-        gone.run(&["trust", "grant", "old/"]);
-        fs::remove_dir_all(gone.project.path("old")).unwrap();
-        assert!(gone.run(&["trust"]).stdout.contains("/old (gone)\n"));
-        assert!(gone.run(&["trust", "revoke", path]).stderr.starts_with("no longer trusted: "), "{path}");
-        assert_eq!(gone.run(&["trust"]).stdout, "");
-    }
-}
-
-#[test]
-fn a_damaged_store_counts_as_empty_and_is_kept() {
-    for damage in ["", "{", "[]", "{\"version\":1,\"projects\":{\"/\":{\"everything\":[]}}}", "\u{0}"] {
-        let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-        home.run(&["trust", "grant"]);
-        fs::write(home.store(), damage).unwrap();
-        let ended = home.run(&["call", "fetch"]);
-        assert_eq!(ended.code, Some(2), "{damage:?}");
-        assert!(ended.stderr.contains("trust.json is damaged"), "{}", ended.stderr);
-        assert_eq!(
-            fs::read_to_string(home.store()).unwrap(),
-            damage,
-            "left until there is something to write"
-        );
-        let ended = home.run(&["trust", "grant"]);
-        assert_eq!((ended.code, home.call("fetch")), (Some(0), Some(0)));
-        let aside = home.store().with_file_name("trust.json.damaged-1");
-        assert!(ended.stderr.contains(&format!("is in {}", aside.display())), "{ended:?}");
-        assert_eq!(fs::read_to_string(aside).unwrap(), damage);
-    }
-}
-
-#[test]
-fn a_store_of_a_newer_version_is_not_changed() {
+fn a_store_of_another_user_is_ignored() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     home.run(&["trust", "grant"]);
-    let newer = "{\"version\": 2, \"projects\": []}";
-    fs::write(home.store(), newer).unwrap();
-    for arguments in [&["call", "fetch"][..], &["trust", "grant"], &["trust", "revoke"], &["trust"]] {
-        let ended = home.run(arguments);
-        assert_eq!(ended.code, Some(2), "{arguments:?}");
-        assert!(ended.stderr.contains("newer version of deftool"), "{}", ended.stderr);
-    }
-    assert_eq!(fs::read_to_string(home.store()).unwrap(), newer);
-}
-
-#[cfg(unix)]
-#[test]
-fn a_store_that_others_can_write_is_ignored() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    home.run(&["trust", "grant"]);
-    let folder = home.store().parent().unwrap().to_owned();
-    let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&folder), mode(&home.store())), (0o700, 0o600));
-    for (path, open, own) in [(folder, 0o770, 0o700), (home.store(), 0o602, 0o600)] {
-        fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
-        let ended = home.run(&["call", "fetch"]);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains("is ignored: it is writable by other users"), "{}", ended.stderr);
-        assert_eq!(home.run(&["trust", "grant"]).code, Some(2));
-        fs::set_permissions(&path, fs::Permissions::from_mode(own)).unwrap();
-        assert_eq!(home.call("fetch"), Some(0));
-    }
-    // A pipe in place of the file does not block.
-    fs::remove_file(home.store()).unwrap();
-    assert!(Command::new("mkfifo").arg(home.store()).status().unwrap().success());
-    assert!(home.run(&["call", "fetch"]).stderr.contains("not a regular file"));
     if std::os::unix::fs::chown(home.store(), Some(4321), None).is_ok() {
-        fs::remove_file(home.store()).unwrap();
-        home.run(&["trust", "grant"]);
-        std::os::unix::fs::chown(home.store(), Some(4321), None).unwrap();
         assert!(home.run(&["call", "fetch"]).stderr.contains("it belongs to another user"));
-    }
-}
-
-#[test]
-fn without_a_home_folder_granting_fails() {
-    let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
-    let homeless = |arguments: &[&str], state: &str| {
-        let mut command = home.command(arguments);
-        command.env("XDG_STATE_HOME", state).env_remove("HOME").env_remove("LOCALAPPDATA");
-        Ended::of(command.output().unwrap())
-    };
-    for state in ["", "relative"] {
-        assert_eq!(homeless(&["call", "fetch"], state).code, Some(2));
-        assert_eq!(homeless(&["call", "fetch", "--trust"], state).code, Some(0));
-        let ended = homeless(&["trust", "grant"], state);
-        assert_eq!(ended.code, Some(2));
-        assert!(ended.stderr.contains("no state folder: "), "{}", ended.stderr);
     }
 }
 
@@ -428,9 +175,9 @@ fn a_run_requires_the_permissions_of_its_worker() {
 }
 
 #[test]
-fn test_watch_reports_untrusted_permissions() {
+fn watch_reports_untrusted_permissions() {
     let home = Home::of(&[("fetch", ":net [\"never.example\"]")]);
-    let mut command = home.command(&["test", "--watch"]);
+    let mut command = home.command(&["watch"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let watching = WatchProcess::of(child);
     let line = |start: &str| loop {

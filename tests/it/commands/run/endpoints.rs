@@ -38,25 +38,6 @@ fn an_endpoint_that_is_not_a_model_server_is_explained() {
     assert!(expected.iter().any(|expected| ended.stderr.contains(expected)), "{ended:?}");
 }
 
-#[test]
-fn an_unreachable_endpoint_is_reported_at_once() {
-    let project = Project::new();
-    let nobody = ClosedPort::reserve();
-    let ended = project.run(&["run", "hello", "--json", "--endpoint", &nobody.endpoint()]);
-    let error: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((ended.code, &error["error"]["kind"]), (Some(2), &json!("not_attempted")));
-    let expected = format!(
-        "error: nothing is listening at {}/models; start the server or correct the port\n",
-        nobody.endpoint()
-    );
-    assert_eq!(ended.stderr, expected);
-    // The same for an endpoint in a spec. User and password are not printed.
-    let endpoint = nobody.endpoint().replace("http://", "http://me:hunter2hunter2@");
-    let worker = format!(r#"(defworker :name "w" :model "m" :endpoint "{endpoint}")"#);
-    let ended = Project::with_worker(&worker).run(&["run", "hello"]);
-    assert_eq!((ended.code, ended.stderr), (Some(2), expected));
-}
-
 /// Skipped if a port that is searched for servers is in use.
 #[test]
 fn a_missing_endpoint_exits_with_2_and_explains_the_options() {

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::project::{Ended, Project};
+use crate::support::project::Project;
 use crate::support::terminal::{Piped, Terminal};
-use deftool_test_support::client::{ask, exchange, hello};
+use deftool_test_support::client::exchange;
 
 /// A running `deftool stub` process and its address.
 struct Running {
@@ -74,25 +74,6 @@ fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_printed_and_logg
 }
 
 #[test]
-fn a_request_that_does_not_match_the_scenario_fails_the_stub() {
-    let project = Project::new();
-    project.write("s.eld", "(defscenario :name \"a\" (reply (expect :last-role tool) \"x\"))");
-    let stub = Running::start(&project, &["s.eld", "--until-stdin-closes"]);
-    assert_eq!(ask(stub.address, &hello(false)).0, 400);
-    let (code, stderr) = stub.end();
-    assert_eq!(code, Some(1), "{stderr}");
-    let lines: Vec<&str> = stderr.lines().collect();
-    assert_eq!(
-        lines,
-        [
-            "POST /v1/chat/completions 400",
-            "error: scenario `a`, step 1: expected the last message to have the role `tool`, found `user`",
-            "error: 1 request does not match the scenario",
-        ]
-    );
-}
-
-#[test]
 fn secret_headers_are_not_logged() {
     let project = Project::new();
     let stub = Running::start(&project, &["--until-stdin-closes", "--log", "log.jsonl"]);
@@ -106,68 +87,6 @@ fn secret_headers_are_not_logged() {
     let log = std::fs::read_to_string(project.path("log.jsonl")).unwrap();
     assert!(log.contains("kept") && log.contains("/v1/models"), "{log}");
     assert!(!log.contains("hunter2") && !stderr.contains("hunter2"), "{log}\n{stderr}");
-}
-
-/// A scenario may be untrusted, and every client receives the files that it plays.
-#[test]
-fn a_scenario_can_only_play_files_in_its_directory() {
-    let project = Project::new();
-    project.write("secret.sse", "data: {}\n\n");
-    project.write("s/a/answer.sse", "data: {}\n\n");
-    let outside = project.path("secret.sse").display().to_string();
-    let mut cases = vec![("a/answer.sse", None), ("./a/answer.sse", None), ("a", Some("not a regular file"))];
-    cases.extend([
-        ("../secret.sse", Some("outside the directory of the scenario")),
-        (outside.as_str(), Some("outside the directory of the scenario")),
-    ]);
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink(&outside, project.path("s/link.sse")).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", project.path("s/endless.sse")).unwrap();
-        cases.extend([
-            ("link.sse", Some("outside the directory of the scenario")),
-            ("endless.sse", Some("outside the directory of the scenario")),
-        ]);
-    }
-    for (file, error) in cases {
-        project.write("s/s.eld", format!("(defscenario :name \"a\" (play \"{file}\"))"));
-        let ended = project.run(&["stub", "s/s.eld", "--quiet", "--", "true"]);
-        // Without a request, the stub fails.
-        assert_eq!(ended.code, Some(if error.is_some() { 2 } else { 1 }), "{file}: {ended:?}");
-        assert!(ended.stderr.contains(error.unwrap_or("received no request")), "{file}: {ended:?}");
-    }
-}
-
-#[test]
-fn a_file_that_is_not_a_log_is_not_overwritten() {
-    let project = Project::new();
-    project.write("mine.txt", "precious");
-    let ended = project.run(&["stub", "--log", "mine.txt", "--", "true"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("the existing file is not a stub log"), "{ended:?}");
-    assert_eq!(std::fs::read_to_string(project.path("mine.txt")).unwrap(), "precious");
-}
-
-/// A log contains conversations.
-#[cfg(unix)]
-#[test]
-fn a_log_is_private_to_its_owner() {
-    use std::os::unix::fs::PermissionsExt;
-    let project = Project::new();
-    project.write("old.jsonl", "{\"at_ms\":5,\"older\":true}\n");
-    let mode = |name: &str| std::fs::metadata(project.path(name)).unwrap().permissions().mode() & 0o777;
-    assert_ne!(mode("old.jsonl"), 0o600);
-    for name in ["new.jsonl", "old.jsonl"] {
-        let ended = project.run(&["stub", "--log", name, "--", "true"]);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert_eq!(
-            (mode(name), std::fs::read_to_string(project.path(name)).unwrap().as_str()),
-            (0o600, ""),
-            "{name}"
-        );
-    }
-    let ended = project.run(&["stub", "--log", "/dev/null", "--", "true"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 /// A signal to the stub ends all descendants of its command, including those in another session.
@@ -269,25 +188,6 @@ fn a_signal_stops_the_stub_with_exit_code_0() {
     }
 }
 
-#[test]
-fn the_stub_runs_a_command_and_exits_with_it() {
-    let project = Project::new();
-    project.write("s.eld", WEATHER);
-    let binary = env!("CARGO_BIN_EXE_deftool");
-    let ended = project.run(&["stub", "s.eld", "--quiet", "--", binary, "run", "how long is abc?"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
-    assert!(!ended.stderr.contains("POST"), "{ended:?}");
-    // A mismatch with the scenario fails the stub, even if the agent succeeds.
-    project.write("t.eld", "(defscenario :name \"a\" (reply \"x\") (reply (expect :turn 9) \"y\"))");
-    let twice = format!("{binary} run one && {binary} run two; true");
-    let ended = project.run(&["stub", "t.eld", "--quiet", "--", "sh", "-c", &twice]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("expected turn `9`, found `1`"), "{ended:?}");
-    let ended = project.run(&["stub", "--quiet", "--", "sh", "-c", "exit 3"]);
-    assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("`sh` ended with exit status: 3"), "{ended:?}");
-}
-
 /// A terminal sends Ctrl-C to both processes. The command finishes its output, and both exit.
 #[test]
 fn ctrl_c_ends_the_command_and_the_stub() {
@@ -316,81 +216,6 @@ fn ctrl_c_ends_the_command_and_the_stub() {
     assert!(is_complete, "{outputs:?}");
 }
 
-/// Some faults end to end: the exit code and the output of `deftool run`.
-#[test]
-fn run_reports_faults_of_the_server() {
-    let project = Project::new();
-    let cases: &[(&str, i32, &str, &str)] = &[
-        ("index-always-zero", 0, "", ""),
-        ("retry-after-ms", 0, "This is a generated reply", ""),
-        (
-            "rst-mid-stream",
-            1,
-            "This is a generated reply of the stub ",
-            "error[stream_incomplete]: the reply was cut off",
-        ),
-        ("http-502-html", 0, "This is a generated", "ms: HTTP 502: 502 Bad Gateway"),
-        ("http-401", 1, "", "HTTP 401: invalid key; set a valid key in OPENAI_API_KEY"),
-        ("html-200", 1, "", "a body that is not a reply: Sign in; check the endpoint"),
-        ("gzip", 0, "This is a generated reply of the stub server. It is", ""),
-        ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server requested a delay of 86400 s"),
-        ("context-overflow", 1, "", "error[context_overflow]"),
-        ("line-repeated", 1, "This is a generated", "times in a row"),
-        ("arguments-not-json", 1, "", "error[invalid_arguments]"),
-        ("error-in-stream", 1, "This is a generated", "error[server_error]: 500: out of memory"),
-        ("http-204", 1, "", "returned HTTP 204 without a body"),
-        ("prompt-cut-unsaid", 0, "This is a generated", "the prompt does not fit the context of 4096 tokens"),
-    ];
-    let binary = env!("CARGO_BIN_EXE_deftool");
-    std::thread::scope(|scope| {
-        for (name, code, text, message) in cases {
-            let project = &project;
-            scope.spawn(move || {
-                let arguments = ["stub", "--quiet", "--fault", name, "--every", "5ms", "--"];
-                let ended: Ended = project.run(&[&arguments[..], &[binary, "run", "hello"]].concat());
-                assert_eq!(ended.code, Some(*code), "{name}: {ended:?}");
-                assert!(
-                    ended.stdout.starts_with(text) && ended.stderr.contains(message),
-                    "{name}: {ended:?}"
-                );
-            });
-        }
-    });
-}
-
-#[test]
-fn usage_errors_are_reported_and_nothing_is_served() {
-    let project = Project::new();
-    project.write(
-        "two.eld",
-        "(defscenario :name \"a\" (reply \"x\"))\n(defscenario :name \"b\" (reply \"y\"))\n",
-    );
-    project.write("wrong.eld", "(defscenario :name \"a\"\n (reply :txt \"x\"))\n");
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = listener.local_addr().unwrap().port().to_string();
-    let cases: &[(&[&str], &str)] = &[
-        (&["two.eld"], "two.eld contains several scenarios: a, b; choose one with --scenario"),
-        (&["two.eld", "--scenario", "c"], "no scenario `c` in two.eld; it contains a, b"),
-        (&["wrong.eld"], "wrong.eld:2:9: error: unknown key of a reply `:txt`; did you mean `:text`?"),
-        (&["specs/tools.eld"], "expected `defscenario`, found the spec form"),
-        (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
-        (&["--fault", "gzipp"], "unknown fault `gzipp`; did you mean `gzip`?"),
-        (&["--address", "192.0.2.1"], "; choose an --address of this machine, or omit it"),
-        (&["--port", &taken], "; choose a different --port, or 0 for a free one"),
-        (&["specs"], "specs: error: is a directory; expected a scenario file"),
-        (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
-        (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
-    ];
-    for (arguments, message) in cases {
-        let ended = project.run(&[&["stub"], *arguments].concat());
-        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
-        assert!(
-            ended.stderr.contains(message) && !ended.stdout.contains("READY"),
-            "{arguments:?}: {ended:?}"
-        );
-    }
-}
-
 #[test]
 fn all_faults_are_listed() {
     let project = Project::empty();
@@ -408,19 +233,4 @@ fn all_faults_are_listed() {
         line.ends_with("[chat completions only]")
     };
     assert!(chat_only("role-missing") && !chat_only("index-missing"), "{}", listed.stdout);
-}
-
-#[test]
-fn deftool_run_works_with_the_stub_over_responses() {
-    let project = Project::new();
-    project.write("specs/worker.eld", "(defworker :name \"w\" :model \"m\" :api responses)");
-    project.write(
-        "s.eld",
-        "(defscenario :name \"counts\"\n (reply \"Let me count. \" (call \"count\" (:text \"abc\")))\n \
-         (reply :when (:last-role tool) (expect :contains \"3\") \"Three.\"))\n",
-    );
-    let binary = env!("CARGO_BIN_EXE_deftool");
-    let ended = project.run(&["stub", "s.eld", "--", binary, "run", "how long is abc?"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
-    assert!(ended.stderr.contains("POST /v1/responses 200"), "{ended:?}");
 }

@@ -460,37 +460,6 @@ fn an_endpoint_named_by_the_user_requires_no_trust() {
     assert_eq!(server.posts().last().unwrap().header("authorization"), None, "no key was set");
 }
 
-/// High `:timeout` and `:memory` limits block the user's machine, so they require trust.
-#[test]
-fn high_limits_require_trust() {
-    let home = Home::of(&[]);
-    let with = |limits: &str| {
-        let spec = format!("(deftool :name \"slow\" :description \"Do it.\" {limits})\n");
-        home.project.write("specs/slow.eld", spec);
-        home.project.write("scripts/slow.lua", SCRIPT);
-    };
-    for (limits, shown) in [
-        (":timeout \"15m\" :memory \"256MiB\"", ""),
-        (":timeout \"2h\"", "slow requires :timeout \"7200s\" (specs/slow.eld:1:16)"),
-        (":memory \"300MiB\"", "slow requires :memory \"300MiB\" (specs/slow.eld:1:16)"),
-        (
-            ":timeout \"901s\" :memory \"1GiB\"",
-            "slow requires :timeout \"901s\" :memory \"1024MiB\" (specs/slow.eld:1:16)",
-        ),
-    ] {
-        with(limits);
-        let ended = home.run(&["call", "slow"]);
-        let expected = if shown.is_empty() { Some(0) } else { Some(2) };
-        assert_eq!((ended.code, ended.stderr.contains(shown)), (expected, true), "{limits}: {ended:?}");
-        assert_eq!(home.run(&["call", "slow", "--trust"]).code, Some(0), "{limits}");
-    }
-    home.run(&["trust", "grant"]);
-    for (limits, code) in [(":timeout \"16m\"", 2), (":timeout \"900500ms\"", 0), (":memory \"2GiB\"", 2)] {
-        with(limits);
-        assert_eq!(home.call("slow"), Some(code), "{limits}");
-    }
-}
-
 /// Links out of the project, in place of specs, spec folders and scripts.
 #[cfg(unix)]
 #[test]
@@ -558,21 +527,4 @@ fn no_scan_leaves_the_project() {
         fs::remove_file(home.project.path("specs")).unwrap();
     }
     assert_none_succeeded("links that lead out", attacks, &succeeded);
-}
-
-/// Links within the project are followed, including circular ones.
-#[cfg(unix)]
-#[test]
-fn links_within_the_project_are_followed() {
-    use std::os::unix::fs::symlink;
-
-    let home = Home::of(&[("own", "")]);
-    home.project.write("shared/more.eld", "(defexit :name \"more\" :description \"Do more.\" :args ())\n");
-    home.project.write("other/two.eld", "(defexit :name \"two\" :description \"Do two.\" :args ())\n");
-    symlink("../shared", home.project.path("specs/shared")).unwrap();
-    symlink("../other/two.eld", home.project.path("specs/two.eld")).unwrap();
-    symlink(".", home.project.path("specs/circle")).unwrap();
-    symlink("../specs", home.project.path("shared/back")).unwrap();
-    let ended = home.run(&["check"]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "3 tools in 3 files: all good\n"), "{ended:?}");
 }
