@@ -132,6 +132,7 @@ macro_rules! pages {
 
 pages! {
     call,
+    chat,
     check,
     check_formats,
     compile,

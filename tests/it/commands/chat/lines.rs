@@ -1,38 +1,8 @@
-//! Messages in the lines of stdin.
+//! A closed stdout, and servers that restart between messages.
 
 use std::io::Read;
 
 use super::*;
-
-/// Returns the user messages of a chat with these lines of stdin.
-fn user_messages(lines: &str) -> Vec<String> {
-    let home = Home::new();
-    let server = Server::answering(|_, _| Answer::text("Yes."));
-    let ended = home.chat(&server, &["--no-save"], lines);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let last = sent(&server, server.posts().len() - 1);
-    last.into_iter().filter(|(role, _)| role == "user").map(|(_, content)| content).collect()
-}
-
-/// An info string with backticks does not open a code block.
-#[test]
-fn a_line_that_starts_with_a_code_span_is_a_message() {
-    let messages = user_messages("```ls -la``` what does this do?\nsecond\n/tools\nthird\n");
-    assert_eq!(messages, ["```ls -la``` what does this do?", "second", "third"]);
-}
-
-/// A code block that contains another, as in quoted Markdown.
-#[test]
-fn a_code_block_ends_with_as_many_backticks_as_it_started_with() {
-    let messages = user_messages("````\n```\none\n````\ntwo\n");
-    assert_eq!(messages, ["````\n```\none\n````", "two"]);
-}
-
-#[test]
-fn lines_with_crlf_are_continued() {
-    let messages = user_messages("one\\\r\ntwo\r\n```\r\nthree\\\r\n```\r\n/tools\r\n");
-    assert_eq!(messages, ["one\ntwo", "```\nthree\\\n```"]);
-}
 
 #[cfg(unix)]
 #[test]
@@ -48,20 +18,6 @@ fn a_closed_stdout_interrupts_the_chat() {
     assert_eq!(server.posts().len(), 1);
     let kept = fs::read_to_string(home.only_session()).unwrap();
     assert!(kept.contains(INTERRUPTED), "{kept}");
-}
-
-/// Programs that write messages and read events count the `finished` events.
-#[test]
-fn every_message_ends_in_a_finished_event() {
-    let home = Home::new();
-    let server = Server::script([Answer::text("Yes."), Answer::error(400, &[], "no"), Answer::text("Yes.")]);
-    let mut child = home.command(&server, &["--json", "--no-save"]).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"one\ntwo\nnot \xff text\n/tools\nthree").unwrap();
-    let ended = Ended::of(child.wait_with_output().unwrap());
-    let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
-    let states: Vec<&str> = ends.iter().map(|end| end["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["completed", "failed", "failed", "completed"], "{ended:?}");
-    assert!(ends[2]["detail"].as_str().unwrap().contains("invalid UTF-8 in line 3 of stdin"), "{ended:?}");
 }
 
 /// A server that crashed between two messages is restarted first.
