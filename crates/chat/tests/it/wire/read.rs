@@ -14,9 +14,13 @@ use serde_json::{Value, json};
 pub(super) struct Expected {
     #[serde(default = "yes")]
     pub(super) transport_ok: bool,
+    #[serde(default = "ok")]
     pub(super) status: String,
+    #[serde(default)]
     pub(super) text: String,
+    #[serde(default)]
     pub(super) reasoning: String,
+    #[serde(default)]
     pub(super) calls: Vec<Value>,
     /// `Some(Null)`: must be absent. `None`: not checked.
     #[serde(default, deserialize_with = "present")]
@@ -41,6 +45,10 @@ pub(super) struct Expected {
 
 fn yes() -> bool {
     true
+}
+
+fn ok() -> String {
+    String::from("ok")
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
@@ -88,21 +96,43 @@ pub(super) fn with_suffix(stem: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", stem.display()))
 }
 
+impl Case {
+    fn new(name: String, body: Vec<u8>, expected: &[u8]) -> Self {
+        Self {
+            api: if name.starts_with("responses") { Api::Responses } else { Api::ChatCompletions },
+            body,
+            expected: serde_json::from_slice(expected).unwrap_or_else(|e| panic!("{name}: {e}")),
+            name,
+        }
+    }
+}
+
+/// Returns the cases of files and those of pages.
 pub(super) fn cases() -> Vec<Case> {
     let root = wire();
     let read = |stem: PathBuf| {
         let body =
             fs::read(with_suffix(&stem, ".sse")).or_else(|_| fs::read(with_suffix(&stem, ".json"))).unwrap();
         let expected = fs::read(with_suffix(&stem, ".expect.json")).unwrap();
-        let name = stem.strip_prefix(&root).unwrap().display().to_string();
-        Case {
-            api: if name.starts_with("responses") { Api::Responses } else { Api::ChatCompletions },
-            body,
-            expected: serde_json::from_slice(&expected).unwrap_or_else(|e| panic!("{name}: {e}")),
-            name,
-        }
+        Case::new(stem.strip_prefix(&root).unwrap().display().to_string(), body, &expected)
     };
-    stems(&root, ".expect.json").into_iter().map(read).collect()
+    let files = stems(&root, ".expect.json").into_iter().map(read);
+    files.chain(["made", "responses", "synthetic"].into_iter().flat_map(page_cases)).collect()
+}
+
+/// Returns the cases of a page: each is a section with the body and the expected result. The body in a `json` block has
+/// no final line end.
+fn page_cases(page: &str) -> Vec<Case> {
+    let text = fs::read_to_string(wire().join(page).with_extension("md")).unwrap();
+    let case = |section: &str| {
+        let (name, section) = section.split_once('\n').unwrap();
+        let (kind, body) = section.split_once("```").and_then(|(_, block)| block.split_once('\n')).unwrap();
+        let (body, after) = body.split_once("\n```\n```json expect\n").unwrap();
+        let expected = after.split_once("\n```").unwrap().0;
+        let body = if kind == "sse" { format!("{body}\n") } else { body.to_owned() };
+        Case::new(format!("{page}/{name}"), body.into(), expected.as_bytes())
+    };
+    text.split("\n## ").skip(1).map(case).collect()
 }
 
 pub(super) fn read_pieces<'a>(
