@@ -69,8 +69,9 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), CliError> {
     if given.directory().is_some() && innermost(matches).try_contains_id("directory").is_err() {
         let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
-        let command: String = names.map(|(name, _)| format!(" {name}")).collect();
-        return Err(CliError::Usage(format!("`deftool{command}` does not use a project; omit `-C`")));
+        let command: Vec<&str> = names.map(|(name, _)| name).collect();
+        let command = command.join(" ");
+        return Err(CliError::Usage(format!("`deftool {command}` does not use a project; omit `-C`")));
     }
     given.use_for_command();
     Ok(())

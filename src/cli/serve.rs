@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use deftool_project::{LiveProject, find_root};
-use deftool_worker::{Journal, Worker, WorkerState};
+use deftool_record::Journal;
+use deftool_worker::{Worker, WorkerState};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
 use super::outcome::{CliError, Exit};
 use super::project::engine::{self, ScriptOptions};
-use super::project::inputs::command_dirs;
 use super::terminal::interrupt::Signals;
 use super::terminal::output::{clean, eprint_line};
 use super::worker::options::WorkerOptions;
@@ -93,7 +93,7 @@ pub struct Workers {
 
 impl Workers {
     fn of_project(options: &ServeOptions, journal: Arc<dyn Journal>) -> Result<Self, CliError> {
-        let root = find_root(&command_dirs(options.worker.project.as_deref())?.project)?;
+        let root = find_root(&options.worker.project.dirs()?.project)?;
         let project = Arc::new(LiveProject::open(&root, &root, None)?);
         eprint_errors(&project.current());
         let clients = ClientWorkers {

@@ -125,6 +125,7 @@ impl Generation {
     }
 
     /// Creates the generation after `self`. A broken tool keeps its version from `self`.
+    #[must_use]
     pub fn next(&self, load: Load, started: Instant) -> Self {
         Self::after(self, load, started, |_| true).0
     }

@@ -3,7 +3,22 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::support::project::Project;
+
+const SPEC: &str = r#"(deftool
+ :name "greet"
+ :description "Greet a person."
+ :args ((:name "name" :type string :description "Who to greet.")))
+"#;
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/a.eld", SPEC);
+    project.write("scripts/greet.lua", "return function(name) return 'Hello ' .. name end\n");
+    project
+}
 
 #[test]
 fn help_lists_every_command_in_a_group() {

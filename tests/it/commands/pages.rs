@@ -79,7 +79,7 @@ fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || FORMAT.iter().any(|range| range.contains(&c))
 }
 
-fn check(name: &str) {
+fn compare(name: &str) {
     let mut introduction = Vec::new();
     let mut section = None;
     let checked = check_page(&folder().join(name).with_extension("md"), |part| {
@@ -115,7 +115,7 @@ macro_rules! pages {
         $(
             #[test]
             fn $name() {
-                check(stringify!($name));
+                compare(stringify!($name));
             }
         )*
 

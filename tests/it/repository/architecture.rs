@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-pub(super) const CRATES: [(&str, &[&str]); 17] = [
+pub(super) const CRATES: [(&str, &[&str]); 18] = [
     ("lang", &[]),
     ("process", &[]),
     ("chat", &["lang"]),
@@ -14,7 +14,7 @@ pub(super) const CRATES: [(&str, &[&str]); 17] = [
     ("project", &["lang", "process", "script"]),
     ("record", &["lang", "process", "chat"]),
     ("worker", &["lang", "process", "chat", "script", "project", "record"]),
-    ("durable", &["process", "chat", "record", "worker"]),
+    ("durable", &["process", "chat", "record"]),
     ("otel", &["lang", "chat", "record", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
@@ -30,7 +30,7 @@ pub(super) const CRATES: [(&str, &[&str]); 17] = [
             "mcp", "lsp", "rpc", "acp",
         ],
     ),
-    ("serve", &["", "lang", "process", "chat", "worker"]),
+    ("serve", &["", "lang", "process", "chat", "record", "worker"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.

@@ -142,8 +142,8 @@ fn updated(expected: &str, output: &str) -> String {
     let patterns: Vec<&str> = expected.lines().filter(|line| line.contains("[..]")).collect();
     let mut text = String::new();
     for line in output.trim_end().lines().map(str::trim_end) {
-        let kept = patterns.iter().find(|pattern| is_match(pattern, line));
-        text.extend([kept.unwrap_or(&line), "\n"]);
+        let kept = patterns.iter().copied().find(|pattern| is_match(pattern, line));
+        text.extend([kept.unwrap_or(line), "\n"]);
     }
     text
 }
