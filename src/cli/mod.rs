@@ -67,11 +67,15 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 /// # Errors
 /// If the command does not use a project.
 fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), CliError> {
-    if given.directory().is_some() && innermost(matches).try_contains_id("directory").is_err() {
-        let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
-        let command: Vec<&str> = names.map(|(name, _)| name).collect();
-        let command = command.join(" ");
-        return Err(CliError::Usage(format!("`deftool {command}` does not use a project; omit `-C`")));
+    let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
+    let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    let whole = commands::command();
+    let command = names.iter().try_fold(&whole, |command, name| command.find_subcommand(name));
+    let uses_project = command
+        .is_some_and(|command| command.get_arguments().any(|argument| argument.get_id() == "directory"));
+    if given.directory().is_some() && !uses_project {
+        let names = names.join(" ");
+        return Err(CliError::Usage(format!("`deftool {names}` does not use a project; omit `-C`")));
     }
     given.use_for_command();
     Ok(())

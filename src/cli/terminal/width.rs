@@ -61,7 +61,7 @@ mod tests {
             (20, "  a  one two three\n     日本 語 four\n"),
             (17, "  a  one two\n     three 日本\n     語 four\n"),
             (16, "  a  one two\n     three 日本\n     語 four\n"),
-            (15, "  a  one two\n     three\n     日本 語\n     four\n"),
+            (14, "  a  one two\n     three\n     日本 語\n     four\n"),
             (0, "  a  one\n     two\n     three\n     日本\n     語\n     four\n"),
         ] {
             assert_eq!(fill("  a  ", "one two\nthree 日本 語 four", 5, columns), expected, "{columns}");

@@ -177,7 +177,7 @@ fn a_run_requires_the_permissions_of_its_worker() {
 #[test]
 fn watch_reports_untrusted_permissions() {
     let home = Home::of(&[("fetch", ":net [\"never.example\"]")]);
-    let mut command = home.command(&["watch"]);
+    let mut command = home.command(&["test", "--watch"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let watching = WatchProcess::of(child);
     let line = |start: &str| loop {

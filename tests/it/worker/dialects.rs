@@ -10,7 +10,7 @@ use deftool_chat::{
 };
 use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
 use deftool_record::{Recorder, Recording};
-use deftool_test_support::server::{Answer, Server, delta, event, finish as end};
+use deftool_test_support::server::{Answer, Server, finish as end};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
 
@@ -211,38 +211,4 @@ async fn learned_fallbacks_are_recorded() {
     config.run.system = Some(String::from("be kind"));
     let worker = Worker::replay(config, echo(), Arc::new(ReplayTransport::new(recording, false)));
     assert_eq!(ask(&worker).await.text(), "fine");
-}
-
-/// A recording from before dialects existed contains only whether the server is llama.cpp. Its requests have no
-/// llama.cpp members.
-#[tokio::test]
-async fn a_recording_without_a_dialect_can_be_replayed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("session.jsonl");
-    for llama_cpp in [true, false] {
-        let session = json!({"record": "session", "version": 1, "request_id": "req_1", "job_name": "", "worker": "w",
-            "conversation": [{"role": "user", "content": "hello"}], "url": "http://h/v1/chat/completions", "model": "m",
-            "llama_cpp": llama_cpp, "parallel_tool_calls": true, "submitted_at_ms": 1, "zone": "UTC", "local_time": "", "id_seed": 1});
-        let chunks = event(&delta("fine")) + &event(&end("stop")) + "data: [DONE]\n\n";
-        let lines = [
-            session,
-            json!({"record": "request", "turn": 1, "attempt": 1, "at_ms": 0, "body": {"model": "m"}}),
-            json!({"record": "response", "at_ms": 1, "status": 200}),
-            json!({"record": "data", "at_ms": 2, "text": chunks}),
-            json!({"record": "end", "at_ms": 3}),
-        ];
-        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-        let recording = Recording::read(&path).unwrap();
-        let expected = if llama_cpp { Dialect::LlamaCpp } else { Dialect::OpenAi };
-        assert_eq!(
-            (recording.requests()[0].session.server.dialect, recording.requests()[0].session.server.shaped),
-            (expected, false)
-        );
-        let replay = Arc::new(ReplayTransport::new(recording, true));
-        let worker = Worker::replay(config(), echo(), replay.clone());
-        assert_eq!(ask(&worker).await.text(), "fine");
-        let differed = replay.differences().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(!differed.contains("cache_prompt") && !differed.contains("return_progress"), "{differed}");
-    }
 }

@@ -1,4 +1,4 @@
-//! `tests/worker_rules.md` names tests for every rule of the worker. Each named test exists.
+//! `tests/worker_rules.md` names tests for every rule of the worker, or sections of pages. Each one exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,18 @@ use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns the sections of the pages of commands: `page.md: title`.
+fn sections(folder: &Path) -> BTreeSet<String> {
+    let mut sections = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let page = entry.file_name().into_string().unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let titles = text.lines().filter_map(|line| line.strip_prefix("## "));
+        sections.extend(titles.map(|title| format!("{page}: {}", title.replace('`', ""))));
+    }
+    sections
 }
 
 /// Returns the names of all tests in the files below `folder`.
@@ -33,7 +45,7 @@ fn tests_beneath(folder: &Path, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_rule_of_the_worker_has_its_test() {
-    let mut tests = BTreeSet::new();
+    let mut tests = sections(&root().join("tests/commands"));
     for folder in ["tests/it", "src", "crates"] {
         tests_beneath(&root().join(folder), &mut tests);
     }
