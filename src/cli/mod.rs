@@ -67,13 +67,16 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 /// # Errors
 /// If the command does not use a project.
 fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), CliError> {
+    if given.directory().is_none() {
+        return Ok(());
+    }
     let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
     let names: Vec<&str> = names.map(|(name, _)| name).collect();
     let whole = commands::command();
     let command = names.iter().try_fold(&whole, |command, name| command.find_subcommand(name));
     let uses_project = command
         .is_some_and(|command| command.get_arguments().any(|argument| argument.get_id() == "directory"));
-    if given.directory().is_some() && !uses_project {
+    if !uses_project {
         let names = names.join(" ");
         return Err(CliError::Usage(format!("`deftool {names}` does not use a project; omit `-C`")));
     }
