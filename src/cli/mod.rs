@@ -14,7 +14,8 @@ mod worker;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::json;
 
 use commands::Arguments;
@@ -44,7 +45,13 @@ fn program(run: impl FnOnce() -> ExitCode) -> ExitCode {
 
 /// Parses the command line and runs the command. clap exits with 2 on usage errors and with 0 on --help and --version.
 fn run() -> ExitCode {
-    let matches = commands::command().try_get_matches();
+    // The text of the help is made only if it is printed.
+    let matches = Arguments::command().try_get_matches().or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            commands::command().try_get_matches()
+        }
+        _ => Err(error),
+    });
     let matches = matches.unwrap_or_else(|error| commands::with_new_name(error).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
