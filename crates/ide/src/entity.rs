@@ -224,5 +224,5 @@ fn required_module(project: &Project, path: &Path, offset: usize) -> Option<Path
     ["lua", "luau"]
         .map(|extension| PathBuf::from(format!("{module}.{extension}")))
         .into_iter()
-        .find(|file| file.exists())
+        .find(|file| project.exists(file))
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Project`] holds the files of a project and the unsaved texts of an editor. Each feature is a function of a
 //! project, a path and a byte offset, and returns plain structs with byte spans. `deftool-lsp` converts them to the
-//! Language Server Protocol. Nothing here executes a script or writes a file.
+//! Language Server Protocol. Nothing here executes a script, or reads or writes a file: `deftool-project` reads files.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -2,13 +2,15 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::text::{Location, SourceFile, SourceId, Span};
 use deftool_project::{
-    EditedProject, Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, script_candidates,
+    EditedProject, FoundFiles, Input, Load, LoadOptions, LoadedTool, ProjectError, load_with,
+    script_candidates,
 };
 
 /// A span in a file.
@@ -29,8 +31,6 @@ pub struct Project {
     load: Load,
     /// The sources of the load by their names, collected on first use.
     by_name: OnceCell<HashMap<String, SourceId>>,
-    /// The texts of the editor.
-    buffers: HashMap<PathBuf, Arc<str>>,
 }
 
 enum Files {
@@ -60,18 +60,20 @@ impl Project {
     }
 
     fn of(root: PathBuf, files: Files) -> Self {
-        Self { root, files, load: Load::default(), by_name: OnceCell::new(), buffers: HashMap::new() }
+        Self { root, files, load: Load::default(), by_name: OnceCell::new() }
     }
 
     /// Sets the text of a buffer, or closes the buffer. `path` must start with the root of the project.
     pub fn set_text(&mut self, path: &Path, text: Option<Arc<str>>) {
-        match &text {
-            Some(text) => drop(self.buffers.insert(path.to_owned(), Arc::clone(text))),
-            None => drop(self.buffers.remove(path)),
-        }
         match &mut self.files {
             Files::Project(project) => project.set_text(path, text),
-            Files::Single { is_stale, .. } => *is_stale = true,
+            Files::Single { options, is_stale, .. } => {
+                *is_stale = true;
+                match text {
+                    Some(text) => options.overlay.set(path, text),
+                    None => options.overlay.remove(path),
+                }
+            }
         }
     }
 
@@ -101,15 +103,13 @@ impl Project {
             Files::Project(project) => project.load()?,
             Files::Single { path, options, is_stale } => {
                 *is_stale = false;
-                let mut options = options.clone();
-                if let Some(text) = self.buffers.get(path) {
-                    options.overlay.set(path, Arc::clone(text));
-                } else if !path.exists() {
-                    self.load = Load::default();
-                    return Ok(());
-                }
                 let input = Input { files: vec![path.clone()], ..Input::default() };
-                load_with(&[input], &self.root, &options)?
+                match load_with(&[input], &self.root, options) {
+                    Err(ProjectError::Unreadable { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                        Load::default()
+                    }
+                    loaded => loaded?,
+                }
             }
         };
         Ok(())
@@ -154,13 +154,30 @@ impl Project {
 
     /// Returns the text of a file: of its buffer, or on disk.
     pub fn text(&self, path: &Path) -> Option<Arc<str>> {
-        if let Some(text) = self.buffers.get(path) {
-            return Some(Arc::clone(text));
+        match &self.files {
+            Files::Project(project) => project.text(path),
+            Files::Single { options, .. } => {
+                let loaded = || self.source_at(path).map(|file| Arc::clone(&file.text));
+                options.overlay.get(path).cloned().or_else(loaded)
+            }
         }
-        self.source_at(path).map(|file| Arc::clone(&file.text)).or_else(|| {
-            let text = deftool_project::read_source(path).ok()?.into_text()?;
-            Some(Arc::from(text))
-        })
+    }
+
+    /// Returns whether there is a file at `path`, on disk or unsaved.
+    pub(crate) fn exists(&self, path: &Path) -> bool {
+        match &self.files {
+            Files::Project(project) => project.exists(path),
+            Files::Single { .. } => self.text(path).is_some(),
+        }
+    }
+
+    /// Returns the files of the project that have one of these extensions, on disk or unsaved. A single file is in no
+    /// project.
+    pub(crate) fn find_files(&self, extensions: &[&str]) -> FoundFiles {
+        match &self.files {
+            Files::Project(project) => project.find_files(extensions),
+            Files::Single { .. } => FoundFiles::default(),
+        }
     }
 
     /// Returns the source of the last load at `path`.
@@ -212,8 +229,7 @@ impl Project {
         {
             return None;
         }
-        let exists = |path: &PathBuf| self.buffers.contains_key(path) || path.exists();
-        script_candidates(&self.root, &loaded.tool).into_iter().find(exists)
+        script_candidates(&self.root, &loaded.tool).into_iter().find(|path| self.exists(path))
     }
 }
 

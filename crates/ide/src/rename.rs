@@ -139,7 +139,7 @@ pub fn rename(
         Entity::Worker(_) => {}
     }
     renamed.check_meaning(project)?;
-    if let Some((_, taken)) = renamed.moves.iter().find(|(_, to)| to.exists()) {
+    if let Some((_, taken)) = renamed.moves.iter().find(|(_, to)| project.exists(to)) {
         return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
     }
     renamed.replace_usages(project, &entity, new)?;
@@ -322,7 +322,7 @@ fn moved_scripts(project: &Project, old: &str, new: &str) -> Vec<(PathBuf, PathB
     let scripts = own.filter_map(|loaded| project.script_of(loaded));
     let with_test = scripts.flat_map(|script| {
         let test = script.with_file_name(format!("{old}_test.lua"));
-        [Some(script), test.exists().then_some(test)].into_iter().flatten()
+        [Some(script), project.exists(&test).then_some(test)].into_iter().flatten()
     });
     let with_new = |from: PathBuf| {
         let to = moved(&from, old, new);

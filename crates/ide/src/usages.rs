@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::syntax::{Kind, NodeId, Tree, parse, quoted};
 use deftool_lang::text::{Sources, Span};
-use deftool_project::{FoundFiles, find_files, is_test_script};
+use deftool_project::is_test_script;
 use deftool_script::{Module, find_mentions, test_uses};
 
 use crate::model::Entity;
 use crate::project::{FileSpan, Language, Project};
-
-/// Maximum size of a recording that is searched for a name, in bytes. A larger one is reported.
-const MAX_SEARCHED: u64 = 64 << 20;
 
 /// Something that a rename does not edit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +47,7 @@ const TOO_MANY_FILES: &str = "the project has too many files; not all were searc
 
 /// Returns the test scripts, the modules and the scenarios of a project, and whether the search was cut off.
 pub(crate) fn usage_files(project: &Project) -> (Vec<PathBuf>, bool) {
-    let found = files_of(project, &["lua", "luau", "eld", "lisp", "sexp"]);
+    let found = project.find_files(&["lua", "luau", "eld", "lisp", "sexp"]);
     let lib = project.root().join("scripts/lib");
     let is_usage = |path: &PathBuf| match Language::of(path) {
         Some(Language::Script) => is_test_script(path) || path.starts_with(&lib),
@@ -58,14 +55,6 @@ pub(crate) fn usage_files(project: &Project) -> (Vec<PathBuf>, bool) {
         None => false,
     };
     (found.paths.into_iter().filter(is_usage).collect(), found.is_cut_off)
-}
-
-/// Returns the files of a project that have one of these extensions. Nothing is searched for a single file.
-fn files_of(project: &Project, extensions: &[&str]) -> FoundFiles {
-    match project.single_file() {
-        Some(_) => FoundFiles::default(),
-        None => find_files(project.root(), extensions),
-    }
 }
 
 /// Returns the names of the entity in the files of [`usage_files`].
@@ -225,29 +214,12 @@ pub(crate) fn recorded(project: &Project, entity: &Entity) -> Vec<Unedited> {
         Entity::Argument { tool, name } => vec![tool, name],
         Entity::Worker(_) => return Vec::new(),
     };
-    let found = files_of(project, &["jsonl", "journal", "sse"]);
-    let contains = |path: &PathBuf| {
-        let is_large = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_SEARCHED);
-        let content = if is_large { None } else { std::fs::read(path).ok() };
-        content.is_none_or(|content| names.iter().all(|name| contains_word(&content, name)))
-    };
+    let found = project.find_files(&["jsonl", "journal", "sse"]).containing(&names);
     let shown = |path: PathBuf| deftool_project::display_name(&path, project.root());
-    let recorded = found.paths.into_iter().filter(contains);
-    recorded.map(|path| Unedited { at: shown(path), why: RECORDED }).collect()
+    found.paths.into_iter().map(|path| Unedited { at: shown(path), why: RECORDED }).collect()
 }
 
 /// The notice that not all files of the project were searched.
 pub(crate) fn cut_off() -> Unedited {
     Unedited { at: String::from("."), why: TOO_MANY_FILES }
-}
-
-/// Returns whether `content` contains `word`, not as a part of a longer name.
-fn contains_word(content: &[u8], word: &str) -> bool {
-    let is_part = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-    };
-    memchr::memmem::find_iter(content, word).any(|start| {
-        let before = start.checked_sub(1).and_then(|before| content.get(before));
-        !is_part(before) && !is_part(content.get(start + word.len()))
-    })
 }

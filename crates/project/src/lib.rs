@@ -42,8 +42,8 @@ mod watch;
 
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
-    FoundFiles, SourceText, TestScript, find_files, find_root, find_tests, load, load_specs, load_with,
-    projects_below, read_bios, read_source, read_stream, resolve_inputs, script_candidates,
+    FoundFiles, SourceText, TestScript, find_root, find_tests, load, load_specs, load_with, projects_below,
+    read_bios, read_source, read_stream, resolve_inputs, script_candidates,
 };
 pub use mcp::McpOffer;
 pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};

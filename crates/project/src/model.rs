@@ -114,11 +114,13 @@ impl Overlay {
         self.texts.insert(path.to_owned(), text.into());
     }
 
-    pub(crate) fn remove(&mut self, path: &Path) {
+    /// Returns to the content of the file on disk.
+    pub fn remove(&mut self, path: &Path) {
         self.texts.remove(path);
     }
 
-    pub(crate) fn get(&self, path: &Path) -> Option<&Arc<str>> {
+    /// Returns the replacement text of the file at `path`.
+    pub fn get(&self, path: &Path) -> Option<&Arc<str>> {
         if self.texts.is_empty() { None } else { self.texts.get(path) }
     }
 

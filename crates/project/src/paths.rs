@@ -113,7 +113,7 @@ pub(crate) fn is_hidden_path(path: &Path) -> bool {
     path.file_name().is_some_and(is_hidden)
 }
 
-fn ends_in(path: &Path, extensions: &[&str]) -> bool {
+pub(crate) fn ends_in(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| extensions.contains(&extension))
 }

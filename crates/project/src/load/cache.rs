@@ -22,7 +22,7 @@ use deftool_process::lock;
 
 use super::discover::scan_scripts;
 use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
-use super::read::{Known, ReadFile, check_size, read_regular};
+use super::read::{Known, ReadFile, SourceText, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::model::Overlay;
 use crate::paths::scripts_folder;
@@ -325,6 +325,17 @@ impl Cache {
         Some(referenced.into_iter().cloned().collect())
     }
 
+    /// Returns the text of the spec file, script or module at `path`: the replacement, or as the load read it.
+    pub(crate) fn text(&self, path: &Path) -> Option<Arc<str>> {
+        let unsaved = self.overlay.get(path).cloned();
+        let spec = || Some(Arc::clone(&self.specs.read_before(path)?.source.text));
+        let script = || {
+            let source = self.scripts.read_before(path)?.script.source.to_vec();
+            SourceText::of_bytes(path.to_owned(), source).into_text().map(Arc::from)
+        };
+        unsaved.or_else(spec).or_else(script)
+    }
+
     /// Returns whether the file at `path` is part of the load.
     pub(crate) fn has(&self, path: &Path) -> bool {
         lock(&self.specs.slots).contains_key(path) || lock(&self.scripts.slots).contains_key(path)
@@ -362,6 +373,13 @@ impl<T> Files<T> {
             Some(slot) => Arc::clone(slot),
             None => Arc::clone(slots.entry(path.to_owned()).or_default()),
         }
+    }
+
+    /// Returns the value of a file, if a load read it.
+    fn read_before(&self, path: &Path) -> Option<Arc<T>> {
+        let slot = Arc::clone(lock(&self.slots).get(path)?);
+        let slot = lock(&slot);
+        slot.cached.as_ref().map(|cached| Arc::clone(&cached.value))
     }
 
     fn forget_unused(&self, round: u64) {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::loader::{LoadTarget, Loader};
 use super::notifications::{FileEvents, FolderWatcher, Wakeup};
+use crate::load::FoundFiles;
 use crate::model::{Load, LoadOptions, ProjectError};
 
 /// Maximum time that the watching thread waits before it waits again.
@@ -69,6 +70,22 @@ impl EditedProject {
     /// Returns whether the last load is outdated.
     pub fn is_stale(&self) -> bool {
         self.needs_scan || !self.edited.is_empty()
+    }
+
+    /// Returns whether there is a file at `path`, on disk or unsaved.
+    pub fn exists(&self, path: &Path) -> bool {
+        self.loader.exists(path)
+    }
+
+    /// Returns the text of a file: unsaved, as the last load read it, or on disk.
+    pub fn text(&self, path: &Path) -> Option<Arc<str>> {
+        self.loader.text(path)
+    }
+
+    /// Returns the files of the project that have one of these extensions, on disk or unsaved. Skips hidden files, links
+    /// and projects in subfolders.
+    pub fn find_files(&self, extensions: &[&str]) -> FoundFiles {
+        self.loader.find_files(extensions)
     }
 
     /// Returns the scripts in `scripts/` itself, on disk or unsaved, at the last load.

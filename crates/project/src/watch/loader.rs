@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::load::{Cache, FileStamp, Lookup, Snapshot, load_with_cache, resolve_paths, scan_scripts};
+use crate::load::{
+    Cache, FileStamp, FoundFiles, Lookup, Snapshot, find_files, load_with_cache, read_source, resolve_paths,
+    scan_scripts,
+};
 use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
 use crate::paths::{is_source, scripts_folder};
 
@@ -84,6 +87,30 @@ impl Loader {
     /// Returns whether the last scan found the file at `path`.
     pub(super) fn is_listed(&self, path: &Path) -> bool {
         self.baseline.listed.contains_key(path)
+    }
+
+    /// Returns whether there is a file at `path`: unsaved, at the last scan or, outside of the scanned folders, on disk.
+    pub(super) fn exists(&self, path: &Path) -> bool {
+        self.cache.overlay.get(path).is_some()
+            || match self.baseline.of(path) {
+                Lookup::Present(_) => true,
+                Lookup::Absent => false,
+                Lookup::Unknown => path.exists(),
+            }
+    }
+
+    /// Returns the text of a file: unsaved, as the last load read it or, if it is in no load, on disk.
+    pub(super) fn text(&self, path: &Path) -> Option<Arc<str>> {
+        let on_disk = || read_source(path).ok()?.into_text().map(Arc::from);
+        self.cache.text(path).or_else(on_disk)
+    }
+
+    /// Returns the files of the project that have one of these extensions, on disk or unsaved.
+    pub(super) fn find_files(&self, extensions: &[&str]) -> FoundFiles {
+        let LoadTarget::Project(root) = &self.target else { return FoundFiles::default() };
+        let mut found = find_files(root, extensions);
+        found.add_unsaved(&self.cache.overlay, extensions);
+        found
     }
 
     /// Returns the scripts that the last scan found in `scripts/` itself.
