@@ -19,7 +19,6 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::json;
 
 use commands::Arguments;
-use options::ProjectOptions;
 use outcome::{CliError, Exit};
 use project::engine::{self, Isolate};
 use terminal::output;
@@ -58,7 +57,7 @@ fn run() -> ExitCode {
     output::set_quiet(arguments.quiet);
     let options = innermost(&matches);
     let isolate = options.try_get_one::<Isolate>("isolate").ok().flatten();
-    let result = use_directory(&arguments.project, &matches)
+    let result = check_directory(&arguments, &matches)
         .and_then(|()| engine::prepare(isolate.copied()))
         .and_then(|()| arguments.command.run());
     finish(result, prints_json(options))
@@ -69,17 +68,17 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, options)| innermost(options))
 }
 
-/// Passes `-C` before the command to the command.
+/// Refuses `-C` for a command that does not use a project. clap passes it to every command.
 ///
 /// # Errors
-/// If the command does not use a project.
-fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), CliError> {
-    if given.directory().is_none() {
+/// If `-C` is given and the command has no such option.
+fn check_directory(arguments: &Arguments, matches: &ArgMatches) -> Result<(), CliError> {
+    if arguments.directory.is_none() {
         return Ok(());
     }
     let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
     let names: Vec<&str> = names.map(|(name, _)| name).collect();
-    let whole = commands::command();
+    let whole = Arguments::command();
     let command = names.iter().try_fold(&whole, |command, name| command.find_subcommand(name));
     let uses_project = command
         .is_some_and(|command| command.get_arguments().any(|argument| argument.get_id() == "directory"));
@@ -87,7 +86,6 @@ fn use_directory(given: &ProjectOptions, matches: &ArgMatches) -> Result<(), Cli
         let names = names.join(" ");
         return Err(CliError::Usage(format!("`deftool {names}` does not use a project; omit `-C`")));
     }
-    given.use_for_command();
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! Options that several commands have, and parsers of option values.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::builder::{EnumValueParser, PossibleValuesParser, TypedValueParser};
@@ -16,20 +15,10 @@ pub(in crate::cli) struct ProjectOptions {
     directory: Option<PathBuf>,
 }
 
-/// The folder of `-C` before the command.
-static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-
 impl ProjectOptions {
     /// Returns the folder of `-C`, after or before the command.
     pub(in crate::cli) fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref().or(DIRECTORY.get().map(PathBuf::as_path))
-    }
-
-    /// Uses the folder for the command, unless its own options contain one.
-    pub(in crate::cli) fn use_for_command(&self) {
-        if let Some(directory) = &self.directory {
-            DIRECTORY.get_or_init(|| directory.clone());
-        }
+        self.directory.as_deref()
     }
 }
 

@@ -32,9 +32,10 @@ mod types;
 mod version;
 mod view;
 
+use std::path::PathBuf;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::options::ProjectOptions;
 use super::outcome::{CliError, Exit};
 use super::terminal::output::Color;
 use super::terminal::width::{fill, help_columns};
@@ -57,8 +58,10 @@ Examples:
   deftool run \"What changed since yesterday?\""
 )]
 pub(super) struct Arguments {
-    #[command(flatten)]
-    pub(super) project: ProjectOptions,
+    /// Project folder, or a folder inside it [default: the current folder]
+    // Hidden in the help of commands without a project; those with one have it in their options.
+    #[arg(short = 'C', long, value_name = "DIR", global = true, hide = true)]
+    pub(super) directory: Option<PathBuf>,
     /// Do not print progress and summaries
     #[arg(short, long, global = true, display_order = 100)]
     pub(super) quiet: bool,
@@ -69,15 +72,14 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 }
 
-/// Defines the commands by group: attributes, variant, options, and the feature that contains the command. The module has
-/// the name of the command and a function `run`.
+/// Defines the commands by group: attributes, variant and options. The module has the name of the command and a function
+/// `run`.
 macro_rules! commands {
-    ($($group:literal: $($(#[$attribute:meta])* $variant:ident($module:ident::$options:ident) $(in $feature:literal)?,)*)*) => {
+    ($($group:literal: $($(#[$attribute:meta])* $variant:ident($module:ident::$options:ident),)*)*) => {
         #[derive(Debug, Subcommand)]
         pub(super) enum Command {
             $($(
                 $(#[$attribute])*
-                $(#[cfg(feature = $feature)])?
                 $variant($module::$options),
             )*)*
         }
@@ -86,10 +88,7 @@ macro_rules! commands {
             /// Runs the command.
             pub(super) fn run(&self) -> Result<Exit, CliError> {
                 match self {
-                    $($(
-                        $(#[cfg(feature = $feature)])?
-                        Self::$variant(options) => $module::run(options),
-                    )*)*
+                    $($(Self::$variant(options) => $module::run(options),)*)*
                 }
             }
         }
@@ -166,14 +165,13 @@ commands! {
 
 /// Returns the command with its help text. Only the commands that users type themselves are listed.
 pub(super) fn command() -> clap::Command {
-    let command = Arguments::command();
+    let command = Arguments::command().mut_arg("directory", |argument| argument.global(false).hide(false));
     let mut groups = String::new();
     let columns = help_columns();
     let line = |name: &str, about: &str| fill(&format!("  {name:<13}"), about, 15, columns);
     for (group, names) in GROUPS {
         groups.extend(["\n", group, ":\n"]);
         for name in *names {
-            // A command that this build does not contain is not listed.
             let found = command.find_subcommand(name).filter(|command| !command.is_hide_set());
             if let Some(about) = found.and_then(clap::Command::get_about) {
                 groups += &line(name, &about.to_string());
