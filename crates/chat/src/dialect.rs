@@ -279,13 +279,10 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
 
 /// The known properties of one server: its dialect, and what it reports about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StoredCapabilities")]
+#[serde(default)]
 pub struct Capabilities {
     /// The server's dialect.
     pub dialect: Dialect,
-    /// Whether requests are adapted to the server. False only in recordings from before dialects existed: their
-    /// requests were not adapted and are replayed unchanged.
-    pub shaped: bool,
     /// Maximum number of tokens of a prompt and its reply together; `None`: not reported.
     pub context: Option<u64>,
     /// Whether the model's template supports several calls in one message; `None`: not reported.
@@ -299,7 +296,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Creates capabilities from a dialect. All other properties are unknown.
     pub fn of(dialect: Dialect) -> Self {
-        Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
+        Self { dialect, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
     /// Whether the server is a hosted API, or one is assumed. Errors of hosted APIs before a reply are usually temporary.
@@ -334,41 +331,6 @@ impl Default for Capabilities {
     }
 }
 
-/// Capabilities as stored in a recording. Older recordings only store whether the server is llama.cpp.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum StoredCapabilities {
-    IsLlamaCpp(bool),
-    Whole {
-        #[serde(default)]
-        dialect: Dialect,
-        #[serde(default)]
-        shaped: bool,
-        #[serde(default)]
-        context: Option<u64>,
-        #[serde(default)]
-        parallel_calls: Option<bool>,
-        #[serde(default)]
-        tools: Option<bool>,
-        #[serde(default)]
-        slots_page: Option<bool>,
-    },
-}
-
-impl From<StoredCapabilities> for Capabilities {
-    fn from(stored: StoredCapabilities) -> Self {
-        match stored {
-            StoredCapabilities::IsLlamaCpp(is_llama_cpp) => {
-                let dialect = if is_llama_cpp { Dialect::LlamaCpp } else { Dialect::OpenAi };
-                Self { shaped: false, ..Self::of(dialect) }
-            }
-            StoredCapabilities::Whole { dialect, shaped, context, parallel_calls, tools, slots_page } => {
-                Self { dialect, shaped, context, parallel_calls, tools, slots_page }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,14 +345,11 @@ mod tests {
     }
 
     #[test]
-    fn old_and_new_recordings_contain_capabilities() {
+    fn recordings_contain_capabilities() {
         let read = |text: &str| serde_json::from_str::<Capabilities>(text).unwrap();
-        let old = |dialect| Capabilities { shaped: false, ..Capabilities::of(dialect) };
-        assert_eq!(read("true"), old(Dialect::LlamaCpp));
-        assert_eq!(read("false"), old(Dialect::OpenAi));
-        let new =
+        let known =
             Capabilities { context: Some(4096), tools: Some(true), ..Capabilities::of(Dialect::Ollama) };
-        assert_eq!(read(&serde_json::to_string(&new).unwrap()), new);
+        assert_eq!(read(&serde_json::to_string(&known).unwrap()), known);
         assert_eq!(read(r#"{"dialect": "vllm", "shaped": true}"#), Capabilities::of(Dialect::Vllm));
     }
 }

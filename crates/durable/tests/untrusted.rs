@@ -29,7 +29,7 @@ fn start(id: &str) -> JournaledRequest {
     let session = serde_json::from_value(json!({
         "request_id": id, "job_name": "", "worker": "w", "url": "", "model": "m", "server": {},
         "conversation": [{"role": "user", "content": "x".repeat(1_500)}], "parallel_tool_calls": true,
-        "submitted_at_ms": 0, "zone": "UTC", "local_time": "", "id_seed": 1,
+        "submitted_at_ms": 0, "zone": "UTC", "local_time": "", "id_seed": 1, "engine": "0",
     }));
     JournaledRequest { session: session.unwrap(), config: RunConfig::default() }
 }

@@ -363,8 +363,8 @@ pub(super) fn slow_recording() -> String {
     let frame = |value: Value| format!("data: {value}\n\n");
     let session = json!({"record": "session", "version": 2, "request_id": "req_1", "job_name": "", "worker": "default",
         "conversation": [{"role": "user", "content": "hello"}], "url": "http://x/v1/chat/completions", "model": "m",
-        "llama_cpp": false, "parallel_tool_calls": true, "submitted_at_ms": 1, "zone": "UTC",
-        "local_time": "2026-01-01 00:00", "id_seed": 7});
+        "server": {"dialect": "openai"}, "parallel_tool_calls": true, "submitted_at_ms": 1, "zone": "UTC",
+        "local_time": "2026-01-01 00:00", "id_seed": 7, "engine": "0.1.0"});
     let mut at = 0;
     let mut lines = vec![session];
     let mut add = |seconds: u64, mut line: Value| {

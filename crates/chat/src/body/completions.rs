@@ -33,7 +33,7 @@ pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Valu
             body.insert(name.to_owned(), value.clone());
         }
     }
-    if server.shaped && stream {
+    if stream {
         add_extras(&mut body, server, fallbacks, !tools.is_empty());
     }
     body.insert(String::from("stream"), json!(stream));

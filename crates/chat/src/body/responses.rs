@@ -76,7 +76,7 @@ const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 fn takes_encrypted_reasoning(model: &str, form: BodyForm) -> bool {
     let is_hosted = matches!(form.server.dialect, Dialect::OpenAi | Dialect::OpenRouter);
     let reasons = !["gpt-3", "gpt-4", "chatgpt"].iter().any(|name| model.contains(name));
-    form.server.shaped && is_hosted && reasons && !form.fallbacks.has(BodyFallback::NoEncryptedReasoning)
+    is_hosted && reasons && !form.fallbacks.has(BodyFallback::NoEncryptedReasoning)
 }
 
 /// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.

@@ -41,14 +41,13 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
         return ToolOffer { tools: all, choice: None };
     };
     let may_choose = !form.fallbacks.has(BodyFallback::NoToolChoice);
-    let takes_objects = !form.server.shaped
-        || !(form.server.lacks(Feature::NamedTool) || form.fallbacks.has(BodyFallback::ToolAlone));
+    let takes_objects =
+        !(form.server.lacks(Feature::NamedTool) || form.fallbacks.has(BodyFallback::ToolAlone));
     let some = |names: &[&str]| {
         let is_one = |tool: &&Value| name_of(tool).is_some_and(|name| names.contains(&name));
         all.iter().copied().filter(is_one).collect::<Vec<_>>()
     };
     let (tools, choice) = match parse_tool_choice(choice) {
-        _ if !form.server.shaped => (all, Some(choice.clone())),
         ToolChoice::Named(name) => {
             let alone = some(&[name]);
             // The last turn only offers exit tools, which the choice does not name.

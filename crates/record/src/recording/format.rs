@@ -38,7 +38,6 @@ pub struct Session {
     /// The model's name.
     pub model: String,
     /// Capabilities of the server.
-    #[serde(alias = "llama_cpp")]
     pub server: Capabilities,
     /// Request variants that the server required in earlier requests.
     #[serde(default, skip_serializing_if = "BodyFallbacks::is_empty")]
@@ -54,8 +53,7 @@ pub struct Session {
     pub local_time: String,
     /// Seed of call ids.
     pub id_seed: u64,
-    /// Version of deftool that wrote the recording; empty in old recordings.
-    #[serde(default)]
+    /// Version of deftool that wrote the recording.
     pub engine: String,
     /// The trace that the request belongs to.
     #[serde(default, skip_serializing_if = "RequestTrace::is_empty")]
