@@ -8,6 +8,7 @@
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::syntax::{Kind, NodeId, Tree};
 use deftool_lang::text::{Location, SourceId, Span, Spanned};
+use deftool_script::comments;
 
 use crate::rules::unknown_allow;
 
@@ -114,13 +115,21 @@ fn form_at(tree: &Tree, text: &str, node: NodeId) -> Span {
 /// Returns the allows in a script and the findings about them.
 pub(super) fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnostic>) {
     let (mut allows, mut findings): (Vec<Allow>, _) = (Vec::new(), Vec::new());
+    // Most scripts have none.
+    if !text.contains("deftool:") {
+        return (allows, findings);
+    }
     // Number of allows that apply to the next line with code.
     let mut waiting = 0;
     let mut start = 0;
+    let mut comments = comments(text).into_iter().peekable();
     for line in text.split_inclusive('\n') {
         let span = Span::new(start, start + line.len());
         start += line.len();
-        let comment = comment_of(line).map(|at| Span::new(span.start as usize + at, span.end as usize));
+        let mut comment = None;
+        while let Some(next) = comments.next_if(|next| next.start < span.end) {
+            comment = Some(next);
+        }
         let is_comment = line.trim_start().starts_with("--");
         if !is_comment && !line.trim().is_empty() {
             let first = allows.len() - waiting;
@@ -133,70 +142,15 @@ pub(super) fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, V
             // Scripts cannot be skipped in part.
             Some(Directive::Skip | Directive::Unreadable) => Vec::new(),
         };
-        if let Some(span) = comment.filter(|_| words.is_empty()) {
-            let end = span.start as usize + span.of(text).trim_end().len();
-            let span = Span::new(span.start as usize, end);
+        if let Some(comment) = comment.filter(|_| words.is_empty()) {
+            let start = comment.start as usize;
+            let span = Span::new(start, start + comment.of(text).trim_end().len());
             findings.push(unknown_allow::unreadable(Location { source, span }));
         }
         waiting += if is_comment { words.len() } else { 0 };
         allows.extend(words.into_iter().map(|word| Allow { source, word, covers: span, in_script: true }));
     }
     (allows, findings)
-}
-
-/// Returns the offset of the comment at the end of a script line. Ignores `--` in strings and long brackets.
-fn comment_of(line: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let rest = line.as_bytes().get(at..)?;
-        at += match rest {
-            [] => return None,
-            [b'-', b'-', inside @ ..] => match long_bracket(inside) {
-                Some(Bracketed::Whole(length)) => 2 + length,
-                Some(Bracketed::Open) | None => return Some(at),
-            },
-            [b'[', ..] => match long_bracket(rest) {
-                Some(Bracketed::Whole(length)) => length,
-                // The long bracket continues on the next lines.
-                Some(Bracketed::Open) => return None,
-                None => 1,
-            },
-            [quote @ (b'"' | b'\'' | b'`'), inside @ ..] => match end_of_quoted(inside, *quote) {
-                Some(end) => 1 + end,
-                // No closing quote: the line may be part of a multi-line string, where the quote may be an apostrophe.
-                None => return line.find("--"),
-            },
-            _ => 1,
-        };
-    }
-}
-
-/// Text in long brackets, `[[` or `[==[`.
-enum Bracketed {
-    /// Closed on the same line, with the length in bytes.
-    Whole(usize),
-    Open,
-}
-
-fn long_bracket(rest: &[u8]) -> Option<Bracketed> {
-    let inside = rest.strip_prefix(b"[")?;
-    let level = inside.iter().take_while(|byte| **byte == b'=').count();
-    let inside = inside.get(level..)?.strip_prefix(b"[")?;
-    let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
-    let end = memchr::memmem::find(inside, &close);
-    Some(end.map_or(Bracketed::Open, |end| Bracketed::Whole(end + 2 * (level + 2))))
-}
-
-/// Returns the offset after the closing quote.
-fn end_of_quoted(inside: &[u8], quote: u8) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        match inside.get(at)? {
-            b'\\' => at += 2,
-            byte if *byte == quote => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
 }
 
 /// A directive in a comment.

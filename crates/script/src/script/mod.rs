@@ -15,8 +15,9 @@ use std::time::Duration;
 pub use bytecode::{GlobalAccess, GlobalUse};
 pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
-pub use module::{MAX_MODULES, Module, Require, Word, count_word, find_requires, module_path, words};
+pub use module::{MAX_MODULES, Module, Require, find_requires, module_path};
 pub use test_uses::{ArgumentKey, LoadedName, TestUses, find_mentions, is_variable_name, test_uses};
+pub use tokens::{Word, comments, count_word, words};
 
 use self::compile::Compiled;
 use crate::permission::ScriptPermissions;

@@ -1,11 +1,11 @@
-//! The tokens of a script, with their spans, and which brackets and blocks belong together.
+//! The tokens and comments of a script, with their spans, and which brackets and blocks belong together.
 //!
 //! For questions that the bytecode does not answer, because it has no columns. Scripts that do not compile have tokens
 //! too, but their blocks may be wrong.
 
-use deftool_lang::text::Span;
+use std::ops::Range;
 
-use super::module::{Scanner, is_word};
+use deftool_lang::text::Span;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(super) enum TokenKind {
     /// Another string literal, or the text of an interpolated string up to an expression or its end.
     OtherString,
     Symbol,
+    /// A comment, from its `--`.
+    Comment,
 }
 
 /// A token.
@@ -44,7 +46,8 @@ const SYMBOLS: [&str; 20] = [
 
 impl<'s> Tokens<'s> {
     pub(super) fn of(source: &'s str) -> Self {
-        let all = tokens(source);
+        let all: Vec<Token<'_>> =
+            Lexer::new(source).filter(|token| token.kind != TokenKind::Comment).collect();
         let closes = closes(&all);
         Self { all, closes }
     }
@@ -156,7 +159,7 @@ impl<'s> Token<'s> {
     fn code(&self) -> &'s str {
         match self.kind {
             TokenKind::Word | TokenKind::Symbol => self.text,
-            TokenKind::PlainString | TokenKind::OtherString => "",
+            TokenKind::PlainString | TokenKind::OtherString | TokenKind::Comment => "",
         }
     }
 }
@@ -170,67 +173,203 @@ pub(super) const KEYWORDS: [&str; 21] = [
 /// The keywords after which an expression follows.
 const OPERATORS: [&str; 10] = ["and", "elseif", "else", "if", "in", "not", "or", "return", "then", "until"];
 
-fn tokens(source: &str) -> Vec<Token<'_>> {
-    let mut scanner = Scanner::new(source.as_bytes());
-    scanner.at = source.len() - source.trim_start_matches('\u{FEFF}').len();
-    let mut found = Vec::new();
-    // For each open expression of an interpolated string: the number of open braces inside it.
-    let mut interpolations: Vec<usize> = Vec::new();
-    while let Some(byte) = scanner.peek() {
-        let start = scanner.at;
-        let mut inner = None;
-        let kind = match byte {
-            _ if byte.is_ascii_whitespace() => {
-                scanner.at += 1;
-                continue;
+/// A word of a script: a name, a keyword or a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word<'s> {
+    /// The word.
+    pub text: &'s str,
+    /// The offset of its first byte.
+    pub start: usize,
+    /// Whether it is the name of a field or method: `t.name`, `t:name()`, `{name = 1}`.
+    pub is_field: bool,
+}
+
+/// Returns the words of `source` outside of comments and strings, in order.
+pub fn words(source: &str) -> Vec<Word<'_>> {
+    let tokens = Tokens::of(source);
+    let (mut found, mut brackets) = (Vec::new(), Vec::new());
+    for (index, token) in tokens.iter() {
+        match tokens.code(index) {
+            open @ ("(" | "[" | "{") => brackets.push(open),
+            ")" | "]" | "}" => {
+                brackets.pop();
             }
-            b'-' if scanner.starts_with(b"--") => {
-                scanner.skip_comment();
-                continue;
+            text if token.kind == TokenKind::Word => {
+                let is_key = brackets.last() == Some(&"{")
+                    && matches!(tokens.code_before(index), "{" | "," | ";")
+                    && tokens.get(index + 1).is_some_and(|next| {
+                        // A type: `{name: string}`. A blank distinguishes it from a method: `{name:trim()}`.
+                        let is_type = || source.as_bytes().get(next.span.end as usize) == Some(&b' ');
+                        next.code() == "=" || (next.code() == ":" && is_type())
+                    });
+                let is_field = is_key || tokens.is_member(index);
+                found.push(Word { text, start: token.span.start as usize, is_field });
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Counts the occurrences of `name` as a word in `source`, outside of comments and strings.
+pub fn count_word(source: &[u8], name: &str) -> usize {
+    let source = String::from_utf8_lossy(source);
+    Lexer::new(&source).filter(|token| token.kind == TokenKind::Word && token.text == name).count()
+}
+
+/// Returns the comments of `source`, each from its `--` to the end of its line or its long bracket.
+pub fn comments(source: &str) -> Vec<Span> {
+    Lexer::new(source).filter(|token| token.kind == TokenKind::Comment).map(|token| token.span).collect()
+}
+
+/// Reads the tokens and comments of a source.
+struct Lexer<'s> {
+    source: &'s str,
+    at: usize,
+    /// For each open expression of an interpolated string: the number of open braces inside it.
+    interpolations: Vec<usize>,
+}
+
+impl<'s> Iterator for Lexer<'s> {
+    type Item = Token<'s>;
+
+    fn next(&mut self) -> Option<Token<'s>> {
+        let rest = self.rest();
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let start = self.at;
+        let mut content = None;
+        let kind = match self.peek()? {
+            b'-' if self.rest().starts_with(b"--") => {
+                self.skip_comment();
+                TokenKind::Comment
             }
             b'"' | b'\'' => {
-                let is_plain = scanner.read_string().is_some();
-                inner = Some((start + 1, scanner.at.saturating_sub(1)));
+                let is_plain = self.skip_quoted();
+                content = Some(start + 1..self.at.saturating_sub(1));
                 if is_plain { TokenKind::PlainString } else { TokenKind::OtherString }
             }
-            b'[' if scanner.long_bracket().is_some() => {
-                let mark = scanner.long_bracket().unwrap_or_default() + 2;
-                let _ = scanner.read_long_string();
-                let first = start + mark;
-                let has_newline = source.as_bytes().get(first) == Some(&b'\n');
-                inner = Some((first + usize::from(has_newline), scanner.at.saturating_sub(mark)));
-                TokenKind::PlainString
+            b'[' if self.long_bracket().is_some() => {
+                content = self.skip_long_string();
+                if content.is_some() { TokenKind::PlainString } else { TokenKind::OtherString }
             }
             b'`' => {
-                scanner.at += 1;
-                interpolations.extend(scanner.skip_interpolated().then_some(0));
+                self.skip_interpolated();
                 TokenKind::OtherString
             }
-            b'}' if interpolations.last() == Some(&0) => {
-                interpolations.pop();
-                scanner.at += 1;
-                interpolations.extend(scanner.skip_interpolated().then_some(0));
+            // The end of an expression, which did not begin with a brace of its own.
+            b'}' if self.interpolations.last() == Some(&0) => {
+                self.interpolations.pop();
+                self.skip_interpolated();
                 TokenKind::OtherString
             }
-            _ if is_word(byte) => {
-                scanner.read_word();
+            byte if is_word(byte) => {
+                self.at += self.rest().iter().take_while(|byte| is_word(**byte)).count();
                 TokenKind::Word
             }
-            _ => {
-                let symbol = SYMBOLS.iter().find(|symbol| scanner.starts_with(symbol.as_bytes()));
-                scanner.at += symbol.map_or(1, |symbol| symbol.len());
-                if let Some(open) = interpolations.last_mut() {
+            byte => {
+                let symbol = SYMBOLS.iter().find(|symbol| self.rest().starts_with(symbol.as_bytes()));
+                self.at += symbol.map_or(1, |symbol| symbol.len());
+                if let Some(open) = self.interpolations.last_mut() {
                     *open += usize::from(byte == b'{');
                     *open -= usize::from(byte == b'}');
                 }
                 TokenKind::Symbol
             }
         };
-        let (start, end) = inner.unwrap_or((start, scanner.at));
-        let text = source.get(start..end).unwrap_or_default();
-        found.push(Token { kind, text, span: Span::new(start, start + text.len()) });
+        let range = content.unwrap_or(start..self.at);
+        let start = range.start;
+        let text = self.source.get(range).unwrap_or_default();
+        Some(Token { kind, text, span: Span::new(start, start + text.len()) })
     }
-    found
+}
+
+impl<'s> Lexer<'s> {
+    fn new(source: &'s str) -> Self {
+        let at = source.len() - source.trim_start_matches('\u{FEFF}').len();
+        Self { source, at, interpolations: Vec::new() }
+    }
+
+    fn rest(&self) -> &'s [u8] {
+        self.source.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.rest().first().copied()
+    }
+
+    fn skip_comment(&mut self) {
+        self.at += 2;
+        if self.long_bracket().is_some() {
+            self.skip_long_string();
+        } else {
+            let rest = self.rest();
+            self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        }
+    }
+
+    /// Returns the number of `=` in the long bracket that starts here.
+    fn long_bracket(&self) -> Option<usize> {
+        let rest = self.rest().strip_prefix(b"[")?;
+        let level = rest.iter().position(|byte| *byte != b'=')?;
+        (rest.get(level) == Some(&b'[')).then_some(level)
+    }
+
+    /// Skips a string or comment in long brackets. Returns the range of its content if it is closed.
+    fn skip_long_string(&mut self) -> Option<Range<usize>> {
+        let level = self.long_bracket()?;
+        let start = self.at + level + 2;
+        let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
+        let rest = self.source.as_bytes().get(start..).unwrap_or_default();
+        let length = memchr::memmem::find(rest, &close);
+        self.at = length.map_or(self.source.len(), |length| start + length + close.len());
+        // A newline right after the bracket is not part of the text.
+        let has_newline = rest.first() == Some(&b'\n');
+        length.map(|length| start + usize::from(has_newline)..start + length)
+    }
+
+    /// Skips a quoted string. Returns whether it is closed and has no escapes.
+    fn skip_quoted(&mut self) -> bool {
+        let quote = self.peek();
+        self.at += 1;
+        let mut is_plain = true;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\\' => {
+                    is_plain = false;
+                    self.at += 1;
+                }
+                b'\n' => return false,
+                _ if Some(byte) == quote => {
+                    self.at += 1;
+                    return is_plain;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        false
+    }
+
+    /// Skips a quote or brace and the text of an interpolated string after it, up to the next expression or its end.
+    fn skip_interpolated(&mut self) {
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'{' => {
+                    self.interpolations.push(0);
+                    return;
+                }
+                b'`' => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
 /// An open bracket or block.
@@ -289,8 +428,31 @@ fn closes(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
             TokenKind::Symbol => !matches!(code, ")" | "]" | "}" | ";" | "..."),
             // After the text of an interpolated string, an expression may follow.
             TokenKind::OtherString => token.text.ends_with('{'),
-            TokenKind::PlainString => false,
+            TokenKind::PlainString | TokenKind::Comment => false,
         };
     }
     closes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_variables_or_fields() {
+        let shown = |source| {
+            let words = words(source).into_iter();
+            words.map(|word| if word.is_field { format!(".{}", word.text) } else { word.text.to_owned() })
+        };
+        for (source, expected) in [
+            ("a.b:c(d) -- e", "a .b .c d"),
+            ("t = {a = a, b == c, d; e = 1, [f] = g}", "t .a a b c d .e 1 f g"),
+            ("f(a, b) {x, y}", "f a b x y"),
+            ("{ -- b\n a = 1, --[[ c ]] d = 2 }", ".a 1 .d 2"),
+            ("type T = {a: number, b: string} {c:trim()}", "type T .a .number .b .string c .trim"),
+            ("a .. b ..c `x {d} {{e = f}}` 'g'", "a b c d .e f"),
+        ] {
+            assert_eq!(shown(source).collect::<Vec<_>>().join(" "), expected, "{source}");
+        }
+    }
 }
