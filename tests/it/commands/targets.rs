@@ -21,10 +21,6 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 fn load(text: &str) -> Load {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("spec.eld"), text).unwrap();
@@ -38,55 +34,6 @@ const TWO: &str = r#"(deftool :name "rename" :description "Rename the note."
 (deftool :name "store" :description "Store what is known."
  :args ((:name "facts" :type object :additionalProperties (:type string) :description "The facts.")))
 "#;
-
-#[test]
-fn compile_omits_a_rejected_tool_and_prints_the_rest() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("two.eld"), TWO).unwrap();
-    let output = deftool(&["compile", "--target", "openai-strict", "two.eld"], folder.path());
-    assert_eq!(output.status.code(), Some(1));
-    let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(printed.as_array().unwrap().len(), 1);
-    assert_eq!(printed[0]["function"]["name"], "rename");
-    assert_eq!(printed[0]["function"]["parameters"]["properties"]["title"].get("maxLength"), None);
-    let said = stderr(&output);
-    assert!(said.contains("error[DT501]: openai-strict rejects `:additionalProperties`"), "{said}");
-    assert!(said.contains("two.eld:4:37"), "at the keyword: {said}");
-    assert!(said.contains("warning[DT503]: `:maxLength` is dropped for openai-strict"), "{said}");
-    assert!(said.contains("deftool still enforces it during argument validation"), "{said}");
-    assert!(said.contains("source: https://"), "{said}");
-    // Limitations without a rejection are reported, and the command succeeds.
-    let output = deftool(&["compile", "--target", "gemini", "two.eld"], folder.path());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("DT503"), "{}", stderr(&output));
-    // Without limitations nothing is reported.
-    let output = deftool(&["compile", "two.eld"], folder.path());
-    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
-}
-
-#[test]
-fn check_reports_findings_for_each_requested_target() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("two.eld"), TWO).unwrap();
-    let check = |arguments: &[&str]| {
-        let arguments = [&["check", "--format", "concise", "two.eld"], arguments].concat();
-        deftool(&arguments, folder.path())
-    };
-    assert!(!stdout(&check(&[])).contains("DT5"));
-    let one = check(&["--target", "gemini"]);
-    assert_eq!(one.status.code(), Some(0), "{}", stdout(&one));
-    let expected = "two.eld:4:37: warning[DT503]: `:additionalProperties` is dropped for gemini\n";
-    assert!(stdout(&one).contains(expected), "{}", stdout(&one));
-    for several in
-        [&["--target", "gemini,openai-strict"][..], &["--target", "gemini", "--target", "openai-strict"]]
-    {
-        let several = check(several);
-        assert_eq!(several.status.code(), Some(1));
-        let said = stdout(&several);
-        assert!(said.contains(expected) && said.contains("error[DT501]: openai-strict rejects"), "{said}");
-    }
-    assert_eq!(check(&["--target", "gpt"]).status.code(), Some(2));
-}
 
 #[test]
 fn targets_lists_all_targets_and_shows_one() {
