@@ -86,7 +86,7 @@ pub fn exchange(address: SocketAddr, request: &str) -> (u16, Value) {
 }
 
 /// Decodes a chunked body.
-pub fn unchunked(mut body: &str) -> String {
+fn unchunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap_or(0);
