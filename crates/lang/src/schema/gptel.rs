@@ -24,12 +24,25 @@ pub fn emit_gptel<'t>(
     let mut requires_package = false;
     for tool in tools {
         let code = |span: Option<Span>| lisp_code(tool, span?, text_of(tool.source));
-        let (function, confirm) = (code(tool.function), code(tool.confirm_function));
-        requires_package |= function.is_none() && tool.kind == ToolKind::Normal;
-        let mut form = write(&form_of(tool, function.is_some(), confirm.is_some()));
+        let function = code(tool.function);
+        let calls_script = function.is_none() && tool.kind == ToolKind::Normal;
+        requires_package |= calls_script;
+        let confirm = match &tool.confirm {
+            Confirm::When(_) if calls_script => {
+                Some(call_of_package(tool, "confirm", "deftool-gptel-needs-approval", None))
+            }
+            _ => code(tool.confirm_function),
+        };
+        // gptel catches errors of synchronous functions only.
+        let is_async = calls_script || (tool.is_async && function.is_some());
+        let function = function.unwrap_or_else(|| match tool.kind {
+            ToolKind::Normal => call_of_package(tool, "function", "deftool-gptel-call", Some("callback")),
+            ToolKind::Exit => placeholder(tool),
+        });
+        let mut form = write(&form_of(tool, is_async, confirm.is_some()));
         // `:function` comes before every text that may contain the placeholder, `:confirm` after it.
-        if let (Some(code), Some(at)) = (function, form.find(CODE)) {
-            form.replace_range(at..at + CODE.len(), &code);
+        if let Some(at) = form.find(CODE) {
+            form.replace_range(at..at + CODE.len(), &function);
         }
         if let (Some(code), Some(at)) = (confirm, form.rfind(CODE)) {
             form.replace_range(at..at + CODE.len(), &code);
@@ -42,23 +55,18 @@ pub fn emit_gptel<'t>(
     format!(";; -*- lexical-binding: t; coding: utf-8-unix; -*-\n{require}{forms}")
 }
 
+/// Maximum width of a line with code.
+const WIDTH: usize = 100;
+
 /// A placeholder for code, which [`write`] cannot write. A tool cannot have this name.
 const CODE: &str = "deftool/code";
 
-fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
+fn form_of(tool: &Tool, is_async: bool, has_confirm: bool) -> Datum {
     let span = tool.span;
-    let calls_script = !has_function && tool.kind == ToolKind::Normal;
     let mut form = vec![symbol("gptel-make-tool", span)];
     let mut entry = |key: &str, value: Datum| form.extend([keyword(key, span), value]);
     entry("name", string(&tool.name));
-    entry(
-        "function",
-        match (has_function, tool.kind) {
-            (true, _) => symbol(CODE, span),
-            (false, ToolKind::Normal) => lambda(tool, "deftool-gptel-call", Some("callback")),
-            (false, ToolKind::Exit) => placeholder(tool),
-        },
-    );
+    entry("function", symbol(CODE, span));
     if tool.origin == Origin::Spec || !tool.lacks_description() {
         entry("description", string(&tool.description));
     }
@@ -71,16 +79,12 @@ fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
     if let Some(category) = &tool.category {
         entry("category", string(category));
     }
-    // gptel catches errors of synchronous functions only.
-    if (tool.is_async && has_function) || calls_script {
+    if is_async {
         entry("async", symbol("t", span));
     }
     match &tool.confirm {
         Confirm::Never => {}
-        Confirm::Always if has_confirm => entry("confirm", symbol(CODE, span)),
-        Confirm::When(_) if calls_script => {
-            entry("confirm", lambda(tool, "deftool-gptel-needs-approval", None));
-        }
+        Confirm::Always | Confirm::When(_) if has_confirm => entry("confirm", symbol(CODE, span)),
         Confirm::Always | Confirm::When(_) => entry("confirm", symbol("t", span)),
     }
     if tool.include {
@@ -138,8 +142,8 @@ fn is_generated(tool: &Tool, span: Span) -> bool {
     span.start == tool.span.start
 }
 
-/// Returns `(lambda (callback a &optional b) (FUNCTION callback "TOOL" "a" a "b" b))`.
-fn lambda(tool: &Tool, function: &str, callback: Option<&str>) -> Datum {
+/// Returns `(lambda (callback a &optional b) (FUNCTION callback "TOOL" "a" a "b" b))`, as the value of `key`.
+fn call_of_package(tool: &Tool, key: &str, function: &str, callback: Option<&str>) -> String {
     let span = tool.span;
     let (parameters, names) = parameters(tool, callback);
     let mut call: Vec<Datum> =
@@ -148,16 +152,25 @@ fn lambda(tool: &Tool, function: &str, callback: Option<&str>) -> Datum {
     for (argument, name) in tool.arguments.iter().zip(names) {
         call.extend([string(&argument.name), symbol(&name, span)]);
     }
-    list(vec![symbol("lambda", span), parameters, list(call, span)], span)
+    lambda(key, &parameters, &list(call, span))
 }
 
 /// Returns `(lambda (a &optional b) (error "…"))`.
-fn placeholder(tool: &Tool) -> Datum {
+fn placeholder(tool: &Tool) -> String {
     let span = tool.span;
     let message = format!("{} has no function in Emacs Lisp yet", tool.name.value);
     let error = list(vec![symbol("error", span), string(&Spanned::new(message, span))], span);
-    let (parameters, _) = parameters(tool, None);
-    list(vec![symbol("lambda", span), parameters, error], span)
+    lambda("function", &parameters(tool, None).0, &error)
+}
+
+/// Returns a function as the value of `key`. A long body has its own line: the formatter does not change code.
+fn lambda(key: &str, parameters: &Datum, body: &Datum) -> String {
+    let column = key.len() + 3;
+    let line = format!("(lambda {} {})", write(parameters), write(body));
+    if column + line.chars().count() <= WIDTH {
+        return line;
+    }
+    format!("(lambda {}\n{:indent$}{})", write(parameters), "", write(body), indent = column + 2)
 }
 
 /// Returns the parameter list of a function of the tool, and the variable of each argument.

@@ -1,8 +1,8 @@
 //! Writing constants as text. Emacs and the reader read the text back as the same constants.
 //!
-//! The layout is simple. A value that fits stays on one line; otherwise each key or element gets a line. A tool form
-//! always has one key per line. Descriptions contain literal line ends, like docstrings, except where editors may
-//! change them, such as after a space. Other strings escape line ends, and all strings escape control characters.
+//! A form has one key per line, and all other values are on one line: the formatter makes the layout. Descriptions contain
+//! literal line ends, like docstrings, except where editors may change them, such as after a space. Other strings escape
+//! line ends, and all strings escape control characters.
 
 use std::fmt::Write as _;
 
@@ -11,20 +11,18 @@ use super::number::{Number, classify};
 use super::rules::odd_blank;
 use crate::text::is_readable;
 
-/// Maximum line width, as far as the content can be broken.
-const WIDTH: usize = 100;
-
 /// Writes a constant, without a line end after it. [`DatumKind::Invalid`] is written as `nil`.
 pub fn write(datum: &Datum) -> String {
-    let mut writer = Writer { out: String::new(), column: 0 };
-    if let DatumKind::List(items) = &datum.kind
-        && is_form(items)
-    {
-        writer.put_list(items, 0);
-    } else {
-        writer.put_datum(datum, 0);
+    let mut out = String::new();
+    match &datum.kind {
+        DatumKind::List(items) if is_form(items) => {
+            out.push('(');
+            put_items(items, "\n ", &mut out);
+            out.push(')');
+        }
+        _ => put(datum, &mut out),
     }
-    writer.out
+    out
 }
 
 /// Writes `text` as a string literal on one line.
@@ -37,171 +35,45 @@ fn is_form(items: &[Datum]) -> bool {
     matches!(items, [Datum { kind: DatumKind::Symbol(_), .. }, Datum { kind: DatumKind::Keyword(_), .. }, ..])
 }
 
-struct Writer {
-    out: String,
-    /// Characters on the current line.
-    column: usize,
-}
-
-impl Writer {
-    fn put(&mut self, text: &str) {
-        self.out.push_str(text);
-        match text.rfind('\n') {
-            Some(end) => self.column = text.get(end + 1..).unwrap_or_default().chars().count(),
-            None => self.column += text.chars().count(),
+fn put(datum: &Datum, out: &mut String) {
+    match &datum.kind {
+        DatumKind::List(items) if items.is_empty() => out.push_str("nil"),
+        DatumKind::List(items) => {
+            out.push('(');
+            put_items(items, " ", out);
+            out.push(')');
         }
-    }
-
-    fn break_line(&mut self, indent: usize) {
-        self.out.push('\n');
-        self.out.extend(std::iter::repeat_n(' ', indent));
-        self.column = indent;
-    }
-
-    /// Writes `datum` at the current position; `closers` brackets follow it.
-    fn put_datum(&mut self, datum: &Datum, closers: usize) {
-        let room = WIDTH.saturating_sub(self.column + closers);
-        let mut line = Line { text: String::new(), room };
-        if line.push_datum(datum).is_some() {
-            self.put(&line.text);
-            return;
+        DatumKind::Vector(items) => {
+            out.push('[');
+            put_items(items, " ", out);
+            out.push(']');
         }
-        match &datum.kind {
-            DatumKind::List(items) => self.put_list(items, closers),
-            DatumKind::Vector(items) => {
-                self.put("[");
-                self.put_items(items, self.column, closers + 1);
-                self.put("]");
-            }
-            DatumKind::Quoted(inner) => {
-                self.put("'");
-                self.put_datum(inner, closers);
-            }
-            DatumKind::Dotted(items, tail) => {
-                self.put("(");
-                let indent = self.column;
-                self.put_items(items, indent, 0);
-                self.break_line(indent);
-                self.put(". ");
-                self.put_datum(tail, closers + 1);
-                self.put(")");
-            }
-            _ => self.put(&atom(datum)),
+        DatumKind::Dotted(items, tail) => {
+            out.push('(');
+            put_items(items, " ", out);
+            out.push_str(" . ");
+            put(tail, out);
+            out.push(')');
         }
-    }
-
-    fn put_list(&mut self, items: &[Datum], closers: usize) {
-        let start = self.column;
-        self.put("(");
-        match items {
-            [head, entries @ ..] if is_form(items) => {
-                self.put_datum(head, 0);
-                self.break_line(start + 1);
-                self.put_entries(entries, start + 1, closers + 1);
-            }
-            [Datum { kind: DatumKind::Keyword(_), .. }, ..] => {
-                self.put_entries(items, start + 1, closers + 1);
-            }
-            [head @ Datum { kind: DatumKind::Symbol(word), .. }, first, rest @ ..] => {
-                self.put_datum(head, 0);
-                self.put(" ");
-                // The body of a function is indented; arguments are aligned.
-                let indent = if word == "lambda" { start + 2 } else { self.column };
-                self.put_datum(first, if rest.is_empty() { closers + 1 } else { 0 });
-                if !rest.is_empty() {
-                    self.break_line(indent);
-                    self.put_items(rest, indent, closers + 1);
-                }
-            }
-            _ => self.put_items(items, start + 1, closers + 1),
+        DatumKind::Quoted(inner) => {
+            out.push('\'');
+            put(inner, out);
         }
-        self.put(")");
-    }
-
-    fn put_entries(&mut self, items: &[Datum], indent: usize, closers: usize) {
-        let count = items.len().div_ceil(2);
-        for (index, entry) in items.chunks(2).enumerate() {
-            if index > 0 {
-                self.break_line(indent);
-            }
-            let last = if index + 1 == count { closers } else { 0 };
-            if let [key, value] = entry {
-                self.put_datum(key, 0);
-                self.put(" ");
-                match prose(key, value) {
-                    Some(text) => self.put(&write_string(text, true)),
-                    None => self.put_datum(value, last),
-                }
-            } else if let [key] = entry {
-                self.put_datum(key, last);
-            }
-        }
-    }
-
-    fn put_items(&mut self, items: &[Datum], indent: usize, closers: usize) {
-        for (index, item) in items.iter().enumerate() {
-            if index > 0 {
-                self.break_line(indent);
-            }
-            self.put_datum(item, if index + 1 == items.len() { closers } else { 0 });
-        }
+        _ => out.push_str(&atom(datum)),
     }
 }
 
-/// A constant on one line of limited length. The methods return `None` if it does not fit.
-struct Line {
-    text: String,
-    room: usize,
-}
-
-impl Line {
-    fn push(&mut self, text: &str) -> Option<()> {
-        self.room = self.room.checked_sub(text.chars().count())?;
-        self.text.push_str(text);
-        Some(())
-    }
-
-    fn push_datum(&mut self, datum: &Datum) -> Option<()> {
-        match &datum.kind {
-            DatumKind::List(items) if items.is_empty() => self.push("nil"),
-            DatumKind::List(items) => {
-                self.push("(")?;
-                self.push_items(items)?;
-                self.push(")")
-            }
-            DatumKind::Vector(items) => {
-                self.push("[")?;
-                self.push_items(items)?;
-                self.push("]")
-            }
-            DatumKind::Dotted(items, tail) => {
-                self.push("(")?;
-                self.push_items(items)?;
-                self.push(" . ")?;
-                self.push_datum(tail)?;
-                self.push(")")
-            }
-            DatumKind::Quoted(inner) => {
-                self.push("'")?;
-                self.push_datum(inner)
-            }
-            // Skip the cost of escaping a string that cannot fit.
-            DatumKind::String(text) if text.len() > 4 * self.room => None,
-            _ => self.push(&atom(datum)),
+/// Writes items, with `before_key` before those at odd positions: the keys of a form.
+fn put_items(items: &[Datum], before_key: &str, out: &mut String) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(if index % 2 == 1 { before_key } else { " " });
         }
-    }
-
-    fn push_items(&mut self, items: &[Datum]) -> Option<()> {
-        if items.windows(2).any(|pair| matches!(pair, [key, value] if prose(key, value).is_some())) {
-            return None;
+        let before = index.checked_sub(1).and_then(|before| items.get(before));
+        match before.and_then(|key| prose(key, item)) {
+            Some(text) => out.push_str(&write_string(text, true)),
+            None => put(item, out),
         }
-        for (index, item) in items.iter().enumerate() {
-            if index > 0 {
-                self.push(" ")?;
-            }
-            self.push_datum(item)?;
-        }
-        Some(())
     }
 }
 

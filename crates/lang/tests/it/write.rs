@@ -1,5 +1,6 @@
 //! Written constants read back the same, with the reader and, where possible, with `lexpr`.
 
+use deftool_lang::spec::{FileKind, format_generated};
 use deftool_lang::syntax::lexpr::{from_lexpr, print};
 use deftool_lang::syntax::{Datum, DatumKind, Folder, Number, parse, write};
 use deftool_lang::text::{SourceFile, Sources, Span};
@@ -129,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn the_layout_has_one_key_per_line() {
+fn the_formatter_gives_a_form_its_layout() {
     let source = "(deftool :name \"a\" :description \"One line.\nAnother (one).\n(And)\" :args ((:name \"x\" :type string :enum [\"a\" \"b\"]) (:name \"y\" :type object :properties (:first (:type string :description \"It is long enough to go on a line of its own.\") :second (:type number)))))";
     let expected = "(deftool
  :name \"a\"
@@ -139,8 +140,8 @@ Another (one).
  :args ((:name \"x\" :type string :enum [\"a\" \"b\"])
         (:name \"y\"
          :type object
-         :properties (:first (:type string
-                              :description \"It is long enough to go on a line of its own.\")
-                      :second (:type number)))))";
-    assert_eq!(write(&read(source)), expected);
+         :properties
+         (:first (:type string :description \"It is long enough to go on a line of its own.\")
+          :second (:type number)))))\n";
+    assert_eq!(format_generated(write(&read(source)) + "\n", FileKind::Specs), expected);
 }
