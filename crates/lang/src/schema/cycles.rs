@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::pointer::resolve;
+use super::walk::values_in;
 
 /// The schemas of one root that belong to a cycle, by address.
 pub(crate) struct ReferenceCycles(HashSet<*const Value>);
@@ -15,7 +16,8 @@ pub(crate) struct ReferenceCycles(HashSet<*const Value>);
 impl ReferenceCycles {
     pub(crate) fn of(root: &Value) -> Self {
         let mut search = Search::default();
-        for schema in referring(root) {
+        // Every cycle contains a reference.
+        for schema in values_in(root).filter(|value| value.get("$ref").is_some()) {
             search.start(root, schema);
         }
         Self(search.cycles)
@@ -25,23 +27,6 @@ impl ReferenceCycles {
     pub(crate) fn contains(&self, schema: &Value) -> bool {
         self.0.contains(&std::ptr::from_ref(schema))
     }
-}
-
-/// Returns the objects in `root` that have a `$ref`. Every cycle contains one.
-fn referring(root: &Value) -> Vec<&Value> {
-    let mut found = Vec::new();
-    let mut pending = vec![root];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                found.extend(members.contains_key("$ref").then_some(value));
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    found
 }
 
 /// Returns the schemas that apply to the same value as `schema`: the target of `$ref` and the branches.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cycles::ReferenceCycles;
 use super::pointer::{escape, of_reference, to_reference};
 use super::rules::unresolved_reference;
-use super::walk::schemas_of;
+use super::walk::{schemas_of, values_in};
 use crate::diagnostic::Diagnostic;
 use crate::spec::{Argument, Tool};
 use crate::text::Location;
@@ -52,17 +52,5 @@ impl References<'_> {
 
 /// Returns every `$anchor` in a schema.
 fn anchors(schema: &Value) -> HashSet<&str> {
-    let mut found = HashSet::new();
-    let mut pending = vec![schema];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                found.extend(members.get("$anchor").and_then(Value::as_str));
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    found
+    values_in(schema).filter_map(|value| value.get("$anchor")?.as_str()).collect()
 }

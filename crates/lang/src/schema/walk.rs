@@ -1,7 +1,23 @@
-//! Iterates over the schemas of a tool, at every depth, as written in the spec.
+//! Iterates over the schemas of a tool, at every depth, as written in the spec, and over the values in JSON.
+
+use serde_json::Value;
 
 use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Argument, Json, JsonKind, Member, Tool};
+
+/// Returns a value and every value in it, an outer one before those in it.
+pub(super) fn values_in(root: &Value) -> impl Iterator<Item = &Value> {
+    let mut pending = vec![root];
+    std::iter::from_fn(move || {
+        let value = pending.pop()?;
+        match value {
+            Value::Object(members) => pending.extend(members.values()),
+            Value::Array(items) => pending.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Some(value)
+    })
+}
 
 /// Returns every schema with its argument, in pre-order.
 pub(super) fn schemas_of(tool: &Tool) -> impl Iterator<Item = (&Argument, &[Member])> {

@@ -13,24 +13,16 @@ use serde_json::Value;
 use super::graph::{Graph, Scope};
 use super::union::MAX_TAG_DEPTH;
 use super::{CostError, MAX_DEPTH, MAX_SUBSCHEMAS};
+use crate::schema::walk::values_in;
 
 /// Checks that a schema compiles in limited time, and that few of its subschemas apply to the same value: each step of a
 /// value would visit all of them.
 pub(super) fn check(graph: &Graph<'_>, root: &Value) -> Result<(), CostError> {
     let limit = MAX_SUBSCHEMAS.max(2 * graph.values);
     let mut paths = Paths { graph, steps_left: limit, open: Vec::new(), counts: HashMap::new() };
-    let mut pending = vec![root];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                let is_large = paths.count(value, 0) > limit || paths.follow(value).is_break();
-                if is_large {
-                    return Err(CostError::Large);
-                }
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    for value in values_in(root).filter(|value| value.is_object()) {
+        if paths.count(value, 0) > limit || paths.follow(value).is_break() {
+            return Err(CostError::Large);
         }
     }
     Ok(())

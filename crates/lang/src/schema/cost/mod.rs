@@ -30,6 +30,8 @@ pub(super) use failure::Failure;
 use failure::Search;
 use graph::{Graph, length_of};
 
+use super::walk::values_in;
+
 /// Maximum number of subschemas that apply to one value, each as often as references lead to it. A schema may always have
 /// as many as its text.
 pub(super) const MAX_SUBSCHEMAS: usize = 100_000;
@@ -133,21 +135,12 @@ fn cost_of_lists(members: &Map<String, Value>) -> usize {
 
 /// Returns the number of values in `value`. A long text counts as several values.
 pub(super) fn size_of(value: &Value) -> usize {
-    let mut size = 0;
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
-        size += 1;
-        match value {
-            Value::String(text) => size += text.len() / MATCHED,
-            Value::Object(members) => {
-                size += members.keys().map(|name| name.len() / MATCHED).sum::<usize>();
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    size
+    let size = |value: &Value| match value {
+        Value::String(text) => 1 + text.len() / MATCHED,
+        Value::Object(members) => 1 + members.keys().map(|name| name.len() / MATCHED).sum::<usize>(),
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+    };
+    values_in(value).map(size).sum()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::pointer::resolve;
 use crate::schema::target::accepts_type;
+use crate::schema::walk::values_in;
 use crate::spec::keywords::{self, ValueKind};
 
 /// Keywords at the top that are not sent: those that APIs reject, and those that are replaced.
@@ -191,18 +192,7 @@ fn define_lost_targets(schema: &Value, parameters: &mut Map<String, Value>) {
 
 /// Returns the references in a schema.
 fn references(schema: &Value) -> Vec<&str> {
-    let (mut found, mut pending) = (Vec::new(), vec![schema]);
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                found.extend(members.get("$ref").and_then(Value::as_str));
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    found
+    values_in(schema).filter_map(|value| value.get("$ref")?.as_str()).collect()
 }
 
 fn replace_references(value: &mut Value, names: &BTreeMap<String, String>) {

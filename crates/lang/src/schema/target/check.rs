@@ -13,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::schema::locate::locate;
 use crate::schema::pointer::of_reference;
 use crate::schema::rules;
+use crate::schema::walk::values_in;
 use crate::spec::Tool;
 use crate::spec::keywords::{self, is_annotation};
 use crate::text::Span;
@@ -243,19 +244,8 @@ fn stops_at(level: SupportLevel) -> bool {
 
 /// Returns the JSON pointers in the references of a schema, sorted.
 fn references(schema: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut pending = vec![schema];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Object(members) => {
-                let reference = members.get("$ref").and_then(Value::as_str);
-                found.extend(reference.and_then(of_reference));
-                pending.extend(members.values());
-            }
-            Value::Array(items) => pending.extend(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
+    let references = values_in(schema).filter_map(|value| value.get("$ref")?.as_str());
+    let mut found: Vec<String> = references.filter_map(of_reference).collect();
     found.sort_unstable();
     found
 }
