@@ -3,7 +3,8 @@
 //! Another script may block a script's thread at any time; a connection or a child process that is driven there would
 //! stall with it. There is one small runtime per process, which starts on first use.
 
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use deftool_lang::tool::ToolErrorKind;
 use tokio::runtime::{Builder, Runtime};
@@ -43,6 +44,16 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, HostError> {
     let handle = AbortOnDropHandle::new(runtime()?.spawn_blocking(work));
     handle.await.unwrap_or_else(|error| Err(internal(&error.to_string())))
+}
+
+/// Cancels blocking work when it is dropped: sets the flag that the work checks.
+#[derive(Default)]
+pub(super) struct CancelOnDrop(pub(super) Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Runs `work` to its end, detached from the caller.

@@ -202,7 +202,7 @@ impl Child {
                         tool: job.script.tool.clone(),
                         request_id: job.context.request_id.clone(),
                         call_id: job.context.call_id.clone(),
-                        level: level.into(),
+                        level,
                         text: clean(&text, MAX_LINE),
                     });
                 }

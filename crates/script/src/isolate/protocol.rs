@@ -77,7 +77,7 @@ pub(super) enum Reply {
     Ready(String),
     /// The script is stored, whether it compiles or not.
     Loaded(u64),
-    Logged(WireLevel, String),
+    Logged(LogLevel, String),
     Progressed(Option<f64>, String),
     /// Resource usage of the call: run time of the top level, run time of the function, memory in bytes.
     Used(Duration, Duration, u64),
@@ -87,36 +87,6 @@ pub(super) enum Reply {
     Returned(u64),
     /// The call of that number failed.
     Failed(u64, ToolError),
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) enum WireLevel {
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
-
-impl From<LogLevel> for WireLevel {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Debug => Self::Debug,
-            LogLevel::Info => Self::Info,
-            LogLevel::Warn => Self::Warn,
-            LogLevel::Error => Self::Error,
-        }
-    }
-}
-
-impl From<WireLevel> for LogLevel {
-    fn from(level: WireLevel) -> Self {
-        match level {
-            WireLevel::Debug => Self::Debug,
-            WireLevel::Info => Self::Info,
-            WireLevel::Warn => Self::Warn,
-            WireLevel::Error => Self::Error,
-        }
-    }
 }
 
 /// The parts of a script that a child needs.

@@ -150,7 +150,7 @@ impl<W: Write + Send + 'static> Server<W> {
         let shared = Arc::clone(&output);
         let sink = ScriptSink::new(move |event| {
             let reply = match event {
-                ScriptEvent::Logged { level, text, .. } => Reply::Logged(level.into(), text),
+                ScriptEvent::Logged { level, text, .. } => Reply::Logged(level, text),
                 ScriptEvent::Progressed { fraction, text, .. } => Reply::Progressed(fraction, text),
             };
             // The thread that reads detects that the parent has ended.

@@ -23,7 +23,6 @@ mod write;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
@@ -154,7 +153,7 @@ fn add<In: Send + 'static, Out: Send + 'static, Returned: IntoLuaMulti + 'static
             let work_permit = Arc::clone(&permit);
             // Copy only now: until then the arguments count towards the script's memory limit.
             let input = parse(function, &arguments)?;
-            let cancel_on_drop = CancelOnDrop::default();
+            let cancel_on_drop = io::CancelOnDrop::default();
             let context = FsContext {
                 grants: Arc::clone(&shared.host.grants.borrow()),
                 quota: Arc::clone(&shared.host.quota),
@@ -174,16 +173,6 @@ fn add<In: Send + 'static, Out: Send + 'static, Returned: IntoLuaMulti + 'static
         }
     })?;
     table.raw_set(name, function_body)
-}
-
-/// Guard that cancels the work when dropped.
-#[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 // The signature of a `convert` function.

@@ -281,22 +281,13 @@ impl Background {
         let permit = Arc::new(permit);
         let work_permit = Arc::clone(&permit);
         let copied = copy();
-        let cancel_on_drop = CancelOnDrop(Arc::new(AtomicBool::new(false)));
+        let cancel_on_drop = io::CancelOnDrop::default();
         let stop = Arc::clone(&cancel_on_drop.0);
         let output = io::blocking(move || {
             let _permit = work_permit;
             work(copied, &stop).map_err(|message| HostError { kind: ToolErrorKind::Script, message })
         });
         output.await.map_err(|error| HostError::lua(error.kind, format!("{function}: {}", error.message)))
-    }
-}
-
-/// Guard that cancels a search when dropped.
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
