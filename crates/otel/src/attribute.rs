@@ -1,48 +1,15 @@
 //! The values of attributes.
 
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AttributeValue {
-    /// A text.
-    Text(String),
-    /// Texts.
-    Texts(Vec<String>),
-    /// An integer.
-    Integer(i64),
-    /// A floating-point number.
-    Number(f64),
-    /// True or false.
-    Flag(bool),
+use opentelemetry::{Array, Value};
+
+/// Returns a number of tokens.
+pub(crate) fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl From<&str> for AttributeValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for AttributeValue {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<bool> for AttributeValue {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
-}
-
-impl From<f64> for AttributeValue {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<u64> for AttributeValue {
-    fn from(number: u64) -> Self {
-        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-    }
+/// Returns a list with one text.
+pub(crate) fn list_of(text: &str) -> Value {
+    Value::Array(Array::String(vec![text.to_owned().into()]))
 }
 
 /// Returns the start of a text.

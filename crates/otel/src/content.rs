@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use deftool_chat::Message;
 use deftool_record::Redaction;
+use opentelemetry::KeyValue;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::attribute::{AttributeValue, cut};
+use crate::attribute::cut;
 use crate::convention::{INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT};
 
 /// Maximum length of a text that is kept until it is exported, in bytes.
@@ -57,8 +58,8 @@ impl Content {
     }
 
     /// Returns the attributes, without secrets.
-    pub(crate) fn into_attributes(self, redaction: &Redaction) -> Vec<(&'static str, AttributeValue)> {
-        let attribute = |name, text| (name, AttributeValue::Text(text));
+    pub(crate) fn into_attributes(self, redaction: &Redaction) -> Vec<KeyValue> {
+        let attribute = |name: &'static str, text: String| KeyValue::new(name, text);
         match self {
             Self::Messages { input, output } => vec![
                 attribute(INPUT_MESSAGES, input_messages(&input, redaction)),

@@ -4,17 +4,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use opentelemetry::metrics::{Histogram, MeterProvider};
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Temporality};
 
-use crate::attribute::AttributeValue;
 use crate::convention as names;
 use crate::operation::{Operation, OperationKind};
-use crate::spans::key_value;
 
 /// The attributes of spans that are also attributes of measurements.
 const CHAT: [&str; 7] = [
@@ -83,14 +81,14 @@ impl Metrics {
                 let mut all = attributes(operation, &CHAT);
                 self.chat.record(operation.seconds(), &all);
                 all.retain(|attribute| attribute.key.as_str() != names::ERROR_TYPE);
-                if let Some(AttributeValue::Number(seconds)) = operation.get(names::TIME_TO_FIRST_CHUNK) {
+                if let Some(Value::F64(seconds)) = operation.get(names::TIME_TO_FIRST_CHUNK) {
                     self.first_chunk.record(*seconds, &all);
                 }
                 for gap_ms in &operation.gaps_ms {
                     self.output_chunk.record(f64::from(*gap_ms) / 1e3, &all);
                 }
                 for (name, kind) in [(names::INPUT_TOKENS, "input"), (names::OUTPUT_TOKENS, "output")] {
-                    if let Some(AttributeValue::Integer(count)) = operation.get(name) {
+                    if let Some(Value::I64(count)) = operation.get(name) {
                         let kind = KeyValue::new(names::TOKEN_TYPE, kind);
                         let attributes: Vec<_> = all.iter().cloned().chain([kind]).collect();
                         self.tokens.record(u64::try_from(*count).unwrap_or_default(), &attributes);
@@ -108,7 +106,7 @@ impl Metrics {
 }
 
 fn attributes(operation: &Operation, names: &[&'static str]) -> Vec<KeyValue> {
-    let found = names.iter().filter_map(|name| Some(key_value(name, operation.get(name)?)));
+    let found = names.iter().filter_map(|name| Some(KeyValue::new(*name, operation.get(name)?.clone())));
     found.collect()
 }
 

@@ -12,9 +12,10 @@ use deftool_chat::{ChatRequest, Message, Reply, ReplyStatus};
 use deftool_lang::tool::{ToolCall, TraceContext};
 use deftool_record::{Redaction, RequestTrace, Session};
 use deftool_worker::{Observation, Observer, RequestObserver};
+use opentelemetry::Value as AttributeValue;
 use serde_json::Value;
 
-use crate::attribute::AttributeValue;
+use crate::attribute::{count, list_of};
 use crate::content::{CallContent, Content, ReplyContent, capture, captured_json};
 use crate::convention as names;
 use crate::operation::{Operation, OperationKind, Spans};
@@ -162,21 +163,21 @@ impl ObservedRequest {
         self.end_chat(Some(INTERNAL));
         let mut operation = self.begin(OperationKind::Chat, &request.model, span);
         operation.set(names::PROVIDER, self.server.provider);
-        operation.set(names::REQUEST_MODEL, request.model.as_str());
+        operation.set(names::REQUEST_MODEL, request.model.clone());
         operation.set(names::STREAM, true);
         for (member, name) in names::PARAMETERS {
             let number = request.params.get(member).filter(|_| operation.get(name).is_none());
             let number = if names::INTEGERS.contains(&name) {
-                number.and_then(Value::as_i64).map(AttributeValue::Integer)
+                number.and_then(Value::as_i64).map(AttributeValue::I64)
             } else {
-                number.and_then(Value::as_f64).map(AttributeValue::Number)
+                number.and_then(Value::as_f64).map(AttributeValue::F64)
             };
             if let Some(number) = number {
                 operation.set(name, number);
             }
         }
         if attempt > 1 {
-            operation.set(names::RESEND_COUNT, u64::from(attempt) - 1);
+            operation.set(names::RESEND_COUNT, i64::from(attempt) - 1);
         }
         self.set_server(&mut operation);
         let input = if self.captures_content { request.messages.clone() } else { Vec::new() };
@@ -186,8 +187,8 @@ impl ObservedRequest {
 
     fn set_server(&self, operation: &mut Operation) {
         if let Some((host, port)) = &self.server.address {
-            operation.set(names::SERVER_ADDRESS, host.as_str());
-            operation.set(names::SERVER_PORT, u64::from(*port));
+            operation.set(names::SERVER_ADDRESS, host.clone());
+            operation.set(names::SERVER_PORT, i64::from(*port));
         }
     }
 
@@ -215,18 +216,18 @@ impl ObservedRequest {
         let operation = &mut chat.operation;
         operation.end_ms = end_ms;
         if let Some(id) = id {
-            operation.set(names::RESPONSE_ID, id);
+            operation.set(names::RESPONSE_ID, id.to_owned());
         }
         if let Some(model) = &reply.model {
-            operation.set(names::RESPONSE_MODEL, model.as_str());
+            operation.set(names::RESPONSE_MODEL, model.clone());
         }
         if let Some(reason) = &reply.finish_reason {
-            operation.set(names::FINISH_REASONS, AttributeValue::Texts(vec![reason.clone()]));
+            operation.set(names::FINISH_REASONS, list_of(reason));
             chat.output.finish_reason.clone_from(reason);
         }
         if let Some(usage) = reply.usage {
-            operation.set(names::INPUT_TOKENS, usage.prompt_tokens);
-            operation.set(names::OUTPUT_TOKENS, usage.completion_tokens);
+            operation.set(names::INPUT_TOKENS, count(usage.prompt_tokens));
+            operation.set(names::OUTPUT_TOKENS, count(usage.completion_tokens));
         }
         operation.error = match &reply.status {
             ReplyStatus::Complete => None,
@@ -243,10 +244,10 @@ impl ObservedRequest {
     fn on_calling(&mut self, span: Option<&TraceContext>, call: &ToolCall) {
         self.end_chat(None);
         let mut operation = self.begin(OperationKind::Tool, &call.name, span);
-        operation.set(names::AGENT, self.worker.as_str());
-        operation.set(names::TOOL_NAME, call.name.as_str());
+        operation.set(names::AGENT, self.worker.clone());
+        operation.set(names::TOOL_NAME, call.name.clone());
         operation.set(names::TOOL_TYPE, "function");
-        operation.set(names::TOOL_CALL_ID, call.id.as_str());
+        operation.set(names::TOOL_CALL_ID, call.id.clone());
         if self.captures_content {
             let arguments = captured_json(&call.arguments);
             operation.content = Some(Content::Call { arguments, result: None });
@@ -338,21 +339,21 @@ impl ObservedRequest {
         let mut operation = self.begin_at(0, OperationKind::Agent, &self.worker, spans);
         operation.error = error.map(str::to_owned);
         operation.set(names::PROVIDER, self.server.provider);
-        operation.set(names::AGENT, self.worker.as_str());
-        operation.set(names::REQUEST_MODEL, self.model.as_str());
-        operation.set(names::REQUEST_ID, self.id.as_str());
+        operation.set(names::AGENT, self.worker.clone());
+        operation.set(names::REQUEST_MODEL, self.model.clone());
+        operation.set(names::REQUEST_ID, self.id.clone());
         if !self.job.is_empty() {
-            operation.set(names::JOB_NAME, self.job.as_str());
+            operation.set(names::JOB_NAME, self.job.clone());
         }
         self.set_server(&mut operation);
         if let Some(outcome) = outcome {
             let reason = finish_reason(outcome.finish_reason);
-            operation.set(names::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
+            operation.set(names::FINISH_REASONS, list_of(reason));
             if let Some(usage) =
                 outcome.usage.filter(|usage| usage.prompt_tokens + usage.completion_tokens > 0)
             {
-                operation.set(names::INPUT_TOKENS, usage.prompt_tokens);
-                operation.set(names::OUTPUT_TOKENS, usage.completion_tokens);
+                operation.set(names::INPUT_TOKENS, count(usage.prompt_tokens));
+                operation.set(names::OUTPUT_TOKENS, count(usage.completion_tokens));
             }
             if self.captures_content {
                 let mut output = ReplyContent { finish_reason: reason.to_owned(), ..ReplyContent::default() };

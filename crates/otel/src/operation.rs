@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use deftool_lang::tool::TraceContext;
 use deftool_record::Redaction;
+use opentelemetry::{Array, KeyValue, StringValue, Value};
 
-use crate::attribute::{AttributeValue, cut};
+use crate::attribute::cut;
 use crate::content::Content;
 use crate::convention::ERROR_TYPE;
 
@@ -52,7 +53,7 @@ pub(crate) struct Operation {
     /// Unix times in milliseconds.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
-    pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
+    pub(crate) attributes: Vec<KeyValue>,
     /// The class of the error.
     pub(crate) error: Option<String>,
     /// The times between the chunks of a reply, in milliseconds.
@@ -70,13 +71,13 @@ impl Operation {
     }
 
     /// Adds an attribute.
-    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
-        self.attributes.push((name, value.into()));
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.attributes.push(KeyValue::new(name, value));
     }
 
     /// Returns an attribute.
-    pub(crate) fn get(&self, name: &str) -> Option<&AttributeValue> {
-        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.attributes.iter().find(|known| known.key.as_str() == name).map(|known| &known.value)
     }
 
     /// Returns the duration in seconds.
@@ -93,21 +94,22 @@ impl Operation {
     /// Removes secrets from all texts and adds the content as attributes. Takes long for long content, so it runs in the
     /// thread that exports.
     pub(crate) fn finish(&mut self) {
-        if let Some(error) = &self.error {
-            self.attributes.push((ERROR_TYPE, AttributeValue::Text(error.clone())));
+        if let Some(error) = self.error.clone() {
+            self.set(ERROR_TYPE, error);
         }
         let redaction = &self.redaction;
-        for (_, value) in &mut self.attributes {
-            let texts = match value {
-                AttributeValue::Text(text) => std::slice::from_mut(text),
-                AttributeValue::Texts(texts) => texts.as_mut_slice(),
-                AttributeValue::Integer(_) | AttributeValue::Number(_) | AttributeValue::Flag(_) => continue,
+        let redacted = |text: &str| cut(redaction.text(text), MAX_TEXT);
+        for attribute in &mut self.attributes {
+            let texts = match &mut attribute.value {
+                Value::String(text) => std::slice::from_mut(text),
+                Value::Array(Array::String(texts)) => texts.as_mut_slice(),
+                _ => continue,
             };
             for text in texts {
-                *text = cut(redaction.text(text), MAX_TEXT);
+                *text = StringValue::from(redacted(text.as_str()));
             }
         }
-        self.subject = cut(redaction.text(&self.subject), MAX_TEXT);
+        self.subject = redacted(&self.subject);
         if let Some(content) = self.content.take() {
             self.attributes.extend(content.into_attributes(redaction));
         }

@@ -3,11 +3,10 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opentelemetry::InstrumentationScope;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
-use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-use crate::attribute::AttributeValue;
 use crate::operation::{Operation, OperationKind};
 
 /// Returns the span of a finished operation; `None`: it has no span.
@@ -28,7 +27,7 @@ pub(crate) fn span_of(operation: &Operation, scope: &InstrumentationScope) -> Op
         name: operation.name().into(),
         start_time: time(operation.start_ms),
         end_time: time(operation.end_ms),
-        attributes: operation.attributes.iter().map(|(name, value)| key_value(name, value)).collect(),
+        attributes: operation.attributes.clone(),
         dropped_attributes_count: 0,
         events: SpanEvents::default(),
         links: SpanLinks::default(),
@@ -40,18 +39,4 @@ pub(crate) fn span_of(operation: &Operation, scope: &InstrumentationScope) -> Op
 
 fn time(unix_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(unix_ms)
-}
-
-/// Converts an attribute.
-pub(crate) fn key_value(name: &'static str, value: &AttributeValue) -> KeyValue {
-    let value = match value {
-        AttributeValue::Text(text) => Value::from(text.clone()),
-        AttributeValue::Texts(texts) => {
-            Value::Array(Array::String(texts.iter().cloned().map(StringValue::from).collect()))
-        }
-        AttributeValue::Integer(number) => Value::I64(*number),
-        AttributeValue::Number(number) => Value::F64(*number),
-        AttributeValue::Flag(flag) => Value::Bool(*flag),
-    };
-    KeyValue::new(name, value)
 }

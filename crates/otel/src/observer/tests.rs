@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use deftool_record::Secrets;
+use opentelemetry::{Array, StringValue};
 use serde_json::{Map, json};
 
 use super::*;
@@ -80,18 +81,21 @@ fn shown(mut operation: Operation) -> Value {
     let attributes: Map<String, Value> = operation
         .attributes
         .iter()
-        .map(|(name, value)| {
-            let value = match value {
-                AttributeValue::Text(text) => json!(text),
-                AttributeValue::Texts(texts) => json!(texts),
-                AttributeValue::Integer(number) => json!(number),
-                AttributeValue::Number(number) => json!(number),
-                AttributeValue::Flag(flag) => json!(flag),
+        .map(|attribute| {
+            let value = match &attribute.value {
+                AttributeValue::String(text) => json!(text.as_str()),
+                AttributeValue::Array(Array::String(texts)) => {
+                    texts.iter().map(StringValue::as_str).collect()
+                }
+                AttributeValue::I64(number) => json!(number),
+                AttributeValue::F64(number) => json!(number),
+                AttributeValue::Bool(flag) => json!(flag),
+                other => panic!("{other:?}"),
             };
-            ((*name).to_owned(), value)
+            (attribute.key.to_string(), value)
         })
         .collect();
-    let mut names: Vec<&str> = operation.attributes.iter().map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = operation.attributes.iter().map(|attribute| attribute.key.as_str()).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a repeated attribute: {names:?}");
     let spans = operation.spans.as_ref();
