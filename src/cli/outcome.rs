@@ -1,4 +1,4 @@
-//! Shared by all commands: the exit codes, the errors, the folders that a command starts from, and its inputs.
+//! Shared by all commands: the exit codes, the errors, and the runtime.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use deftool_project::ProjectError;
 use deftool_record::{RecordingError, TimelineError};
 use deftool_worker::EndpointError;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::terminal::interrupt::exit_code;
 
@@ -50,6 +51,11 @@ pub(in crate::cli) enum CliError {
     Runtime(std::io::Error),
     #[error("cannot write {path}: {source}")]
     Unwritable { path: String, source: std::io::Error },
+}
+
+/// Creates a runtime on the current thread.
+pub(in crate::cli) fn runtime() -> Result<Runtime, CliError> {
+    Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)
 }
 
 /// Returns the message for an address that cannot be listened on.

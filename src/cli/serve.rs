@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::outcome::{CliError, Exit};
+use super::outcome::{CliError, Exit, runtime};
 use super::project::engine::{self, ScriptOptions};
 use super::terminal::interrupt::Signals;
 use super::terminal::output::{clean, eprint_line};
@@ -67,8 +67,7 @@ where
     S: Future<Output = Result<(), String>>,
 {
     // A step is short, so passing it between threads would cost more than it gains. Scripts have threads of their own.
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let served = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;
         let stop = async move { signals.next().await }.boxed();

@@ -19,7 +19,7 @@ use deftool_project::{
 use deftool_script::scaffold;
 
 use crate::cli::options::{ProjectOptions, one_of};
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::inputs::{CommandDirs, command_dirs};
 use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_progress, print};
 use crate::cli::worker::Servers;
@@ -258,9 +258,7 @@ fn listed(server: &str, offer: Result<Offer, String>) -> Result<SourceText, CliE
 }
 
 fn block_on<F: Future>(work: F) -> Result<F::Output, CliError> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    Ok(runtime.block_on(work))
+    Ok(runtime()?.block_on(work))
 }
 
 /// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is

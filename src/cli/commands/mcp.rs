@@ -27,7 +27,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::cli::options::ProjectOptions;
-use crate::cli::outcome::{CliError, Exit, listen_error};
+use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::{ProjectTrust, missing_permissions};
 use crate::cli::project::{engine, script_log};
@@ -106,8 +106,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     };
     let approvals = if options.yes { ApprovalMode::Allow } else { ApprovalMode::Ask };
     let server = ToolServer::new(Arc::new(tools), changes, approvals, events);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let served = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;
         let served = async {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use deftool_project::{Load, LoadOptions, ProjectError, keep_loading};
 
 use super::inputs::CommandDirs;
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::terminal::interrupt::interrupted;
 use crate::cli::terminal::output::{eprint_error, eprint_progress, stdout_failed, stdout_is_terminal};
 
@@ -37,8 +37,7 @@ impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
             .name(String::from("deftool-rerun"))
             .spawn(watch)
             .map_err(CliError::Runtime)?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+        let runtime = runtime()?;
         runtime.block_on(async {
             tokio::select! {
                 interrupted = interrupted() => match interrupted {

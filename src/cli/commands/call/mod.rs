@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::options::{FormatOptions, ProjectOptions};
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::CommandDirs;
@@ -230,8 +230,7 @@ fn call(
     let meter = Arc::new(Meter::default());
     let context =
         CallContext { meter: Some(Arc::clone(&meter)), trace: trace::caller(), ..CallContext::default() };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         // Listen before the script starts, so that a signal cannot leave its programs behind.
         let mut signals = Signals::listen()?;

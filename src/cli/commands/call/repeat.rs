@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::arguments::ArgumentInput;
 use super::{CallOptions, arguments, bytes, peak};
-use crate::cli::outcome::CliError;
+use crate::cli::outcome::{CliError, runtime};
 use crate::cli::project::engine;
 use crate::cli::project::engine::Isolate;
 use crate::cli::project::trust::ProjectTrust;
@@ -112,8 +112,7 @@ pub(super) fn run(
 
 impl Repetition<'_> {
     fn measure(&self, runner: &GenerationRunner) -> Result<Result<Report<'_>, ToolError>, CliError> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+        let runtime = runtime()?;
         let measured = runtime.block_on(self.usage(runner)).and_then(|usage| {
             let (thread, json) = match self.isolate {
                 Isolate::Threads => self.measure_thread().map(|(thread, json)| (Some(thread), Some(json)))?,

@@ -10,7 +10,7 @@ use deftool_mcp::Offer;
 use deftool_project::{Load, McpOffer};
 use serde_json::Value;
 
-use crate::cli::outcome::CliError;
+use crate::cli::outcome::{CliError, runtime};
 use crate::cli::worker::offer::offer_of;
 
 /// Adds the findings about the MCP servers in the checked files.
@@ -20,8 +20,7 @@ use crate::cli::worker::offer::offer_of;
 pub(in crate::cli) fn check(load: &mut Load, targets: &[Target]) -> Result<(), CliError> {
     let is_checked = |server: &&McpServer| load.checked.contains(&server.source);
     let servers: Vec<McpServer> = load.mcp_servers.iter().filter(is_checked).cloned().collect();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     for server in servers {
         let root = load.root_of(server.source).unwrap_or(Path::new(".")).to_owned();
         let offer = runtime.block_on(offer_of(load, &server, &root))?;

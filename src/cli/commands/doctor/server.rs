@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 
 use super::line::Line;
 use super::{DoctorOptions, managed, model};
-use crate::cli::outcome::{CliError, environment};
+use crate::cli::outcome::{CliError, environment, runtime};
 use crate::cli::project::trust::{endpoint_permission_request, missing_permissions};
 use crate::cli::worker::choose_worker;
 
@@ -49,8 +49,7 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
             None => true,
         });
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let lines = runtime.block_on(async {
         let mut lines = managed;
         let (servers, any_missing) = servers(options, generation, workers).await;

@@ -14,7 +14,7 @@ use deftool_worker::{Approvals, WorkerConfig};
 
 use super::JournalFile;
 use crate::cli::options::{EventFormat, FormatOptions};
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::interrupt::Interrupts;
@@ -58,8 +58,7 @@ pub(super) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
         return Ok(Exit::Clean);
     }
     let journal = Arc::new(SqliteJournal::open(&options.journal.path)?);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let mut exits = Vec::new();
     for request in &requests {
         exits.push(runtime.block_on(resume(options, &journal, request)).unwrap_or_else(|error| {

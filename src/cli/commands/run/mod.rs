@@ -11,7 +11,7 @@ use deftool_record::{Recorder, Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
 use crate::cli::options::{EventFormat, FormatOptions};
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, shows_progress};
@@ -95,8 +95,7 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, of_run, params));
     let OpenWorker { spec, tools, config, servers } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         submit.system_prompt.clone_from(&options.request.system);

@@ -16,7 +16,7 @@ use deftool_lang::text::count;
 use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 
 use crate::cli::options::{FormatOptions, parse_duration};
-use crate::cli::outcome::{CliError, Exit, listen_error};
+use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{
     clean, cut, eprint_error, eprint_line, eprint_progress, print, print_json, print_styled,
@@ -103,8 +103,7 @@ pub(in crate::cli) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let address = SocketAddr::new(options.address, options.port);
     let stub = Stub::start_at(address, scenario, listener)
         .map_err(|error| CliError::Usage(listen_error(address, &error)))?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let exit = runtime.block_on(async {
         // Listen before `READY` is printed, because a process that reads it may send a signal immediately.
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;

@@ -24,7 +24,7 @@ use super::TestOptions;
 use super::report::print_results;
 use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun};
 use crate::cli::options::parse_duration;
-use crate::cli::outcome::{CliError, Exit};
+use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine;
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::permissions::effects;
@@ -83,8 +83,7 @@ pub(super) fn run(options: &TestOptions, dirs: &CommandDirs) -> Result<Exit, Cli
         return Err(CliError::Usage(message));
     }
     let seed = options.fuzzing.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     let is_run = |tool: &&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
     let trusted = resolve_trust(&loaded, selected.iter().copied().filter(is_run), options.scripts.trust)?;
     let scripts = engine::start_quiet(&options.scripts)?;

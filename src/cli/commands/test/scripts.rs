@@ -18,7 +18,7 @@ use deftool_script::{
 
 use super::TestOptions;
 use super::run::{Failure, Kind, Sample, SourceRange, TestResult, TestRun};
-use crate::cli::outcome::CliError;
+use crate::cli::outcome::{CliError, runtime};
 use crate::cli::project::script_log;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt;
@@ -264,8 +264,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
             done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
     };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let runtime = runtime()?;
     // Listen before any test runs, so that a signal cannot leave programs behind.
     let mut signals = {
         let _entered = runtime.enter();
