@@ -1,12 +1,13 @@
 //! Whether the managed server of a worker can be started. It is not started.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use deftool_lang::spec::{ServerSpec, WorkerSpec};
 use deftool_project::Generation;
 use deftool_worker::{is_port_free, port_holder};
 
 use super::line::Line;
+use crate::cli::project::programs::find_program;
 use crate::cli::project::trust::{missing_permissions, server_permission_request};
 
 pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {
@@ -21,7 +22,7 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
         return Line::error("server", message, "correct the server's :cwd");
     }
     let program = server.command.first().map(String::as_str).unwrap_or_default();
-    let Some(found) = find(program, &folder) else {
+    let Some(found) = find_program(program, &folder) else {
         let location =
             if is_path(program) { format!(" in {}", folder.display()) } else { String::from(" in PATH") };
         let message = format!("program `{program}` of worker `{name}` not found{location}");
@@ -49,24 +50,4 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
 /// Returns whether `program` is a path and not searched in PATH.
 fn is_path(program: &str) -> bool {
     program.contains(std::path::is_separator)
-}
-
-fn find(program: &str, folder: &Path) -> Option<PathBuf> {
-    if is_path(program) {
-        return Some(folder.join(program)).filter(|path| is_program(path));
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|entry| folder.join(entry).join(program)).find(|path| is_program(path))
-}
-
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
 }
