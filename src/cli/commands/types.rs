@@ -1,7 +1,5 @@
 //! `deftool types`: generates Luau type definitions for scripts.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::spec::Tool;
@@ -10,8 +8,8 @@ use deftool_script::definitions;
 
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::generated::{Written, compare_generated, write_generated};
-use crate::cli::terminal::output::{describe_summary, eprint_findings, eprint_progress, print};
+use crate::cli::project::generated::{OutputOptions, Put};
+use crate::cli::terminal::output::{describe_summary, eprint_findings, eprint_progress};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -19,12 +17,8 @@ Examples:
   deftool types -o types/deftool.d.luau
   deftool types --check types/deftool.d.luau")]
 pub(in crate::cli) struct TypesOptions {
-    /// Write to this file [default: print to stdout]
-    #[arg(short, long, value_name = "FILE")]
-    pub(in crate::cli) output: Option<PathBuf>,
-    /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
-    #[arg(long, value_name = "FILE", conflicts_with = "output")]
-    pub(in crate::cli) check: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputOptions,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
 }
@@ -41,31 +35,19 @@ pub(in crate::cli) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
     if let Some(counts) = describe_summary(&Summary::of(&errors)) {
         eprint_progress(&format!("{counts}; these tools are omitted"));
     }
-    let is_current = match (&options.output, &options.check) {
-        (Some(output), _) => {
-            let path = dirs.current.join(output);
+    if let Some(output) = &options.output.output {
+        let path = dirs.current.join(output);
+        // A project may contain a link in place of the file: replace the link, and never overwrite its target.
+        if path.is_symlink() && path.starts_with(&root) {
             let name = display_name(&path, &dirs.current);
-            // A project may contain a link in place of the file: replace the link, and never overwrite its target.
-            if path.is_symlink() && path.starts_with(&root) {
-                let unwritable = |source| CliError::Unwritable { path: name.clone(), source };
-                std::fs::remove_file(&path).map_err(unwritable)?;
-            }
-            if write_generated(&path, &name, &text)? == Written::Created {
-                eprint_progress(
-                    "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",
-                );
-            }
-            true
+            std::fs::remove_file(&path).map_err(|source| CliError::Unwritable { path: name, source })?;
         }
-        (None, Some(file)) => {
-            let path = dirs.current.join(file);
-            let name = display_name(&path, &dirs.current);
-            compare_generated(&path, &name, &text, &format!("deftool types -o {name}"))?
-        }
-        (None, None) => {
-            print(&text);
-            true
-        }
-    };
-    Ok(if is_current && errors.is_empty() { Exit::Clean } else { Exit::Failed })
+    }
+    let put = options.output.put(&dirs.current, &text, |name| format!("deftool types -o {name}"))?;
+    if put == Put::Created {
+        eprint_progress(
+            "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",
+        );
+    }
+    Ok(if put != Put::OutOfDate && errors.is_empty() { Exit::Clean } else { Exit::Failed })
 }

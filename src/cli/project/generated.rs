@@ -1,59 +1,88 @@
 //! Generated files: written only if their content changes, and compared in CI.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use deftool_process::files::replace_file;
-use deftool_project::ProjectError;
+use deftool_project::{ProjectError, display_name};
 
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::diff::unified;
-use crate::cli::terminal::output::{clean, eprint_progress, print_diff};
+use crate::cli::terminal::output::{clean, eprint_progress, print, print_diff};
 
-/// The effect of writing a generated file.
+/// Where a command puts generated text.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OutputOptions {
+    /// Write to this file [default: print to stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    check: Option<PathBuf>,
+}
+
+/// What happened to generated text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum Written {
+pub(in crate::cli) enum Put {
+    Printed,
     Created,
     Replaced,
+    /// The file has this text.
     Unchanged,
+    /// The file was compared and has a different text.
+    OutOfDate,
+}
+
+impl OutputOptions {
+    /// Writes, compares or prints the text. Files are relative to `folder`. `command` returns the command that writes the
+    /// file with a name.
+    pub(in crate::cli) fn put(
+        &self,
+        folder: &Path,
+        text: &str,
+        command: impl Fn(&str) -> String,
+    ) -> Result<Put, CliError> {
+        let Some(file) = self.output.as_ref().or(self.check.as_ref()) else {
+            print(text);
+            return Ok(Put::Printed);
+        };
+        let path = folder.join(file);
+        let name = display_name(&path, folder);
+        if self.output.is_some() {
+            write(&path, &name, text)
+        } else {
+            compare(&path, &name, text, &command(&name))
+        }
+    }
 }
 
 /// Writes the file `name` at `path` and reports the effect. A pipe or device, such as `/dev/stdout`, is written to.
-pub(in crate::cli) fn write_generated(path: &Path, name: &str, text: &str) -> Result<Written, CliError> {
+fn write(path: &Path, name: &str, text: &str) -> Result<Put, CliError> {
     let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         let mut stream = std::fs::OpenOptions::new().write(true).open(path).map_err(unwritable)?;
         stream.write_all(text.as_bytes()).map_err(unwritable)?;
-        return Ok(Written::Replaced);
+        return Ok(Put::Replaced);
     }
-    let written = match read(path).map_err(unwritable)? {
-        Some(found) if found == text => Written::Unchanged,
+    let (put, effect) = match read(path).map_err(unwritable)? {
+        Some(found) if found == text => (Put::Unchanged, "unchanged"),
         Some(_) => {
             replace_file(path, text.as_bytes()).map_err(unwritable)?;
-            Written::Replaced
+            (Put::Replaced, "written")
         }
         None => {
             write_file(path, text)?;
-            Written::Created
+            (Put::Created, "created")
         }
     };
-    let effect = match written {
-        Written::Created => "created",
-        Written::Replaced => "written",
-        Written::Unchanged => "unchanged",
-    };
     eprint_progress(&format!("{effect}  {}", clean(name)));
-    Ok(written)
+    Ok(put)
 }
 
-/// Compares the file `name` at `path` with the generated text, prints the difference and returns whether they are equal.
-/// `command` is the command that updates the file.
-pub(in crate::cli) fn compare_generated(
-    path: &Path,
-    name: &str,
-    text: &str,
-    command: &str,
-) -> Result<bool, CliError> {
+/// Compares the file `name` at `path` with the generated text and prints the difference. `command` is the command that
+/// updates the file.
+fn compare(path: &Path, name: &str, text: &str, command: &str) -> Result<Put, CliError> {
     let found = read(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })?;
     let is_same = found.as_deref() == Some(text);
     if let Some(found) = found.as_deref().filter(|_| !is_same) {
@@ -65,7 +94,7 @@ pub(in crate::cli) fn compare_generated(
         Some(_) => format!("{shown} is out of date; update it with `{command}`"),
         None => format!("{shown} does not exist; create it with `{command}`"),
     });
-    Ok(is_same)
+    Ok(if is_same { Put::Unchanged } else { Put::OutOfDate })
 }
 
 /// Reads a file; `None` if it does not exist.

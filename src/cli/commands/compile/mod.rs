@@ -11,14 +11,14 @@ use deftool_lang::schema::{Target, emit, emit_gptel, lost_in_gptel};
 use deftool_lang::spec::{FileKind, Origin, format_generated};
 use deftool_lang::syntax::rules::NOT_A_CONSTANT;
 use deftool_lang::text::Location;
-use deftool_project::{Load, LoadOptions, LoadedTool, display_name, load_with};
+use deftool_project::{Load, LoadOptions, LoadedTool, load_with};
 
 use crate::cli::options::{FormatOptions, ProjectOptions, one_of, target};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::generated::{compare_generated, write_generated};
+use crate::cli::project::generated::{OutputOptions, Put};
 use crate::cli::project::inputs::{inputs_of, refuse_nothing};
 use crate::cli::terminal::output::{
-    clean, describe_summary, eprint_findings, eprint_line, eprint_progress, escape_json, print,
+    clean, describe_summary, eprint_findings, eprint_line, eprint_progress, escape_json,
 };
 
 #[derive(Debug, Args)]
@@ -45,12 +45,8 @@ pub(in crate::cli) struct CompileOptions {
     pub(in crate::cli) list_targets: Option<Option<Target>>,
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions,
-    /// Write to this file [default: print to stdout]
-    #[arg(short, long, value_name = "FILE")]
-    pub(in crate::cli) output: Option<PathBuf>,
-    /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
-    #[arg(long, value_name = "FILE", conflicts_with = "output")]
-    pub(in crate::cli) check: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputOptions,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
 }
@@ -87,27 +83,12 @@ pub(in crate::cli) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
         CompileTarget::Gptel => compile_for_gptel(&load),
     };
     let is_complete = report(&load, options.target);
-    let is_current = match (&options.output, &options.check) {
-        (Some(output), _) if !is_complete => {
-            eprint_line(&format!("{} was not written", clean(&output.display().to_string())));
-            true
-        }
-        (Some(output), _) => {
-            let path = dirs.current.join(output);
-            write_generated(&path, &display_name(&path, &dirs.current), &text)?;
-            true
-        }
-        (None, Some(file)) => {
-            let path = dirs.current.join(file);
-            let name = display_name(&path, &dirs.current);
-            compare_generated(&path, &name, &text, &update_command(options, &name))?
-        }
-        (None, None) => {
-            print(&text);
-            true
-        }
-    };
-    Ok(if is_complete && is_current { Exit::Clean } else { Exit::Failed })
+    if let Some(output) = options.output.output.as_ref().filter(|_| !is_complete) {
+        eprint_line(&format!("{} was not written", clean(&output.display().to_string())));
+        return Ok(Exit::Failed);
+    }
+    let put = options.output.put(&dirs.current, &text, |name| update_command(options, name))?;
+    Ok(if is_complete && put != Put::OutOfDate { Exit::Clean } else { Exit::Failed })
 }
 
 /// Returns the command that writes the file `name` with the same options.
