@@ -53,7 +53,7 @@ impl Reply {
                 let event = |Chunk { wait, json }| Piece { wait, bytes: event(&json).into_bytes() };
                 chunks.into_iter().map(event).chain(done).collect()
             }
-            Api::Responses => responses::events(chunks, &format.model),
+            Api::Responses | Api::Messages => responses::events(chunks, &format.model),
         };
         for fault in &self.faults {
             if let Injection::Pieces(inject) = fault.inject {
@@ -67,7 +67,7 @@ impl Reply {
     pub(super) fn whole(&self, format: &AnswerFormat) -> String {
         let json = match format.api {
             Api::ChatCompletions => whole(self, format),
-            Api::Responses => {
+            Api::Responses | Api::Messages => {
                 let ended = Self { ending: Ending::Whole, ..self.clone() };
                 responses::whole(chunks(&ended, format), &format.model)
             }

@@ -62,7 +62,7 @@ impl Fault {
     pub fn applies_to(&self, api: Api) -> bool {
         match api {
             Api::ChatCompletions => true,
-            Api::Responses => !self.chat_completions_only,
+            Api::Responses | Api::Messages => !self.chat_completions_only,
         }
     }
 

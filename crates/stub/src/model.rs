@@ -135,7 +135,7 @@ impl EncodedReply {
             Api::ChatCompletions => {
                 has(&piece.bytes, b"\"arguments\":\"") && !has(&piece.bytes, b"\"name\":")
             }
-            Api::Responses => has(&piece.bytes, b"function_call_arguments.delta"),
+            Api::Responses | Api::Messages => has(&piece.bytes, b"function_call_arguments.delta"),
         };
         let count = self.pieces.iter().filter(is_delta).count();
         let middle = self.pieces.iter().enumerate().filter(|(_, piece)| is_delta(piece)).nth(count / 2);

@@ -70,7 +70,7 @@ impl Row {
 fn path(api: Api) -> PathBuf {
     let name = match api {
         Api::ChatCompletions => "outcomes.txt",
-        Api::Responses => "outcomes_responses.txt",
+        Api::Responses | Api::Messages => "outcomes_responses.txt",
     };
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stub").join(name)
 }
@@ -196,7 +196,7 @@ async fn play(play: Play) -> Row {
     let warnings = ended.events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
     let path = match play.api {
         Api::ChatCompletions => "/v1/chat/completions",
-        Api::Responses => "/v1/responses",
+        Api::Responses | Api::Messages => "/v1/responses",
     };
     let requests = stub.requests().iter().filter(|request| request.path() == path).count();
     assert_eq!(stub.failures(), [""; 0], "{name}");

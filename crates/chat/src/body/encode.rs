@@ -68,7 +68,9 @@ impl BodyEncoder {
         let api = form.effective_api();
         let (members, conversation) = match api {
             Api::ChatCompletions => (completions::members(request, form), completions::CONVERSATION),
-            Api::Responses => (responses::members(request, form), responses::CONVERSATION),
+            Api::Responses | Api::Messages => {
+                (responses::members(request, form), responses::CONVERSATION)
+            }
         };
         let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
         let messages = shape_messages(&returned, form.fallbacks);
@@ -142,7 +144,7 @@ fn push_items(json: &mut Vec<u8>, form: ItemForm, number: usize, message: &Messa
                 message => push(json, &completions::encode_message(message, form.empty)),
             }
         }
-        Api::Responses => {
+        Api::Responses | Api::Messages => {
             for item in responses::encode_message(number, message, form) {
                 json.push(b',');
                 push(json, &item);

@@ -114,7 +114,7 @@ impl StreamDecoder {
     pub fn new(api: Api, known_tools: impl IntoIterator<Item = String>) -> Self {
         let api_decoder = match api {
             Api::ChatCompletions => ApiDecoder::Completion(Completion::new(known_tools)),
-            Api::Responses => ApiDecoder::Response(Response::default()),
+            Api::Responses | Api::Messages => ApiDecoder::Response(Response::default()),
         };
         let state = ReplyState::default();
         Self {

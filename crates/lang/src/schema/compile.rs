@@ -32,6 +32,7 @@ pub fn compile_tool_for(api: Api, tool: &Tool) -> Option<ToolEntry> {
     let target = match api {
         Api::ChatCompletions => Target::OpenAi,
         Api::Responses => Target::OpenAiResponses,
+        Api::Messages => Target::Anthropic,
     };
     let description = description_for(target, tool).0;
     if description == description_for(Target::OpenAi, tool).0 {

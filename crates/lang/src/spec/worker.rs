@@ -28,6 +28,8 @@ pub enum Api {
     ChatCompletions,
     /// `POST /v1/responses`.
     Responses,
+    /// `POST /v1/messages`.
+    Messages,
 }
 
 /// The server software, which determines supported and missing features.

@@ -156,7 +156,7 @@ impl Offer {
         let mut previous_text = String::new();
         let mut has_convention = false;
         let messages = match api {
-            Api::ChatCompletions => body.get("messages"),
+            Api::ChatCompletions | Api::Messages => body.get("messages"),
             Api::Responses => body.get("input"),
         };
         for message in messages.and_then(Value::as_array).into_iter().flatten() {

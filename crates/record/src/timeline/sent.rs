@@ -25,7 +25,7 @@ impl SentBody {
             _ => Vec::new(),
         };
         let messages = take(match api {
-            Api::ChatCompletions => "messages",
+            Api::ChatCompletions | Api::Messages => "messages",
             Api::Responses => "input",
         });
         let tools = take("tools");

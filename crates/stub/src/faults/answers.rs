@@ -82,7 +82,7 @@ pub(super) static TABLE: &[Fault] = &[
     answer("redirect", "308 to another server", "an endpoint with http instead of https", |m| {
         let location = match m.format.api {
             Api::ChatCompletions => "https://api.example.org/v1/chat/completions",
-            Api::Responses => "https://api.example.org/v1/responses",
+            Api::Responses | Api::Messages => "https://api.example.org/v1/responses",
         };
         Answer::whole(308, &[("location", location)], "")
     }),
@@ -169,7 +169,7 @@ pub(super) static TABLE: &[Fault] = &[
             let whole = String::from_utf8_lossy(&m.joined()).into_owned();
             let done = match m.format.api {
                 Api::ChatCompletions => DONE,
-                Api::Responses => "",
+                Api::Responses | Api::Messages => "",
             };
             m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{done}")).end()
         },

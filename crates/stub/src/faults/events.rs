@@ -226,7 +226,7 @@ pub(super) static TABLE: &[Fault] = &[
         let bomb = "[".repeat(100_000);
         let member = match api {
             Api::ChatCompletions => "choices",
-            Api::Responses => "item",
+            Api::Responses | Api::Messages => "item",
         };
         pieces.insert(pieces.len() / 2, Piece::now(format!("data: {{\"{member}\":{bomb}\n\n")));
         pieces

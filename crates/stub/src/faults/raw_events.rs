@@ -6,7 +6,7 @@ use deftool_chat::Api;
 pub(super) fn text_event_prefix(api: Api) -> &'static str {
     match api {
         Api::ChatCompletions => "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"",
-        Api::Responses => {
+        Api::Responses | Api::Messages => {
             "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"msg_0\",\
              \"output_index\":0,\"content_index\":0,\"delta\":\""
         }
@@ -17,7 +17,7 @@ pub(super) fn text_event_prefix(api: Api) -> &'static str {
 fn text_event_suffix(api: Api) -> &'static str {
     match api {
         Api::ChatCompletions => "\"}}]}\n\n",
-        Api::Responses => "\"}\n\n",
+        Api::Responses | Api::Messages => "\"}\n\n",
     }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn text_event(api: Api, text: &[u8]) -> Vec<u8> {
 pub(super) fn is_text_event(api: Api, event: &[u8]) -> bool {
     let marker: &[u8] = match api {
         Api::ChatCompletions => b"\"content\":\"",
-        Api::Responses => b"\"response.output_text.delta\"",
+        Api::Responses | Api::Messages => b"\"response.output_text.delta\"",
     };
     memchr::memmem::find(event, marker).is_some()
 }
@@ -43,7 +43,7 @@ pub(super) fn call_start(api: Api) -> Vec<u8> {
               \"function\",\"function\":{\"name\":\"example\",\"arguments\":\"{\\\"at\\\":\\\"\"}}]}}]}\n\n"
                 .to_vec()
         }
-        Api::Responses => {
+        Api::Responses | Api::Messages => {
             b"data: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\
               \"id\":\"fc_1\",\"call_id\":\"call00000\",\"name\":\"example\",\"arguments\":\"\"}}\n\n\
               data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"item_id\":\"fc_1\",\
@@ -60,7 +60,7 @@ pub(super) fn call_continuation(api: Api, arguments: &str) -> Vec<u8> {
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\
              \"{arguments}\"}}}}]}}}}]}}\n\n"
         ),
-        Api::Responses => format!(
+        Api::Responses | Api::Messages => format!(
             "data: {{\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"item_id\":\"fc_1\",\
              \"delta\":\"{arguments}\"}}\n\n"
         ),

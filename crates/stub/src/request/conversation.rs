@@ -43,7 +43,7 @@ pub(crate) fn messages(request: &Received) -> impl DoubleEndedIterator<Item = Me
     let body = &request.body;
     let (instructions, conversation) = match api_of(request.path()).unwrap_or_default() {
         Api::ChatCompletions => (None, body.get("messages")),
-        Api::Responses => (body.get("instructions"), body.get("input")),
+        Api::Responses | Api::Messages => (body.get("instructions"), body.get("input")),
     };
     let system = instructions.filter(|text| text.is_string());
     let system = system.map(|text| Message { role: "system", content: Some(text) });

@@ -32,6 +32,7 @@ pub struct HttpTransport {
     models: Url,
     completions: Target,
     responses: Target,
+    messages: Target,
     key: Option<String>,
     redactor: Redactor,
 }
@@ -65,20 +66,22 @@ impl HttpTransport {
             return Err(String::from(message));
         }
         let responses = endpoint_url(base, api_path(Api::Responses))?;
+        let messages = endpoint_url(base, api_path(Api::Messages))?;
         let base = endpoint_url(base, "")?;
         let client = http_client(&url, connect)?;
         let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
         let redactor = prober.redactor().clone();
         let key = sent_key(&url, key.as_deref()).map(str::to_owned);
         let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
-        let (completions, responses) = (target(url), target(responses));
-        Ok(Self { client, prober, base, models, completions, responses, key, redactor })
+        let (completions, responses, messages) = (target(url), target(responses), target(messages));
+        Ok(Self { client, prober, base, models, completions, responses, messages, key, redactor })
     }
 
     fn target(&self, api: Api) -> &Target {
         match api {
             Api::ChatCompletions => &self.completions,
             Api::Responses => &self.responses,
+            Api::Messages => &self.messages,
         }
     }
 

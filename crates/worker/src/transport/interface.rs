@@ -138,5 +138,6 @@ pub(crate) fn api_path(api: Api) -> &'static str {
     match api {
         Api::ChatCompletions => "chat/completions",
         Api::Responses => "responses",
+        Api::Messages => "messages",
     }
 }
