@@ -19,7 +19,7 @@ pub(crate) const UNMARKED_ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"]
 pub(crate) const UNMARKED_OWN_KEYS: [&str; 3] = ["id", "tool_call_id", "type"];
 
 /// The keys of members that describe the call itself. They never contain arguments.
-const OWN_KEYS: [&str; 11] = [
+const OWN_KEYS: [&str; 12] = [
     "id",
     "type",
     "index",
@@ -29,6 +29,8 @@ const OWN_KEYS: [&str; 11] = [
     // The Responses API.
     "namespace",
     "created_by",
+    // The Messages API.
+    "caller",
     // Gemini, and gateways to it.
     "extra_content",
     "provider_specific_fields",

@@ -16,6 +16,8 @@ pub(crate) enum FinishMeaning {
     Finished,
     /// The model called tools.
     Called,
+    /// The server paused the reply, and continues it when it gets it back.
+    Paused,
     /// A limit was reached.
     CutShort,
     /// A filter ended the reply, or the model refused.
@@ -26,12 +28,14 @@ pub(crate) enum FinishMeaning {
 
 /// The known values in lower case, and the servers that send them if it is not all of them.
 const VALUES: &[(FinishMeaning, &[&str])] = {
-    use FinishMeaning::{Called, CutShort, Failed, Filtered, Finished};
+    use FinishMeaning::{Called, CutShort, Failed, Filtered, Finished, Paused};
     &[
         (Finished, &["stop", "stop_sequence", "end_turn", "completed"]),
         // Together and TGI; Cohere.
         (Finished, &["eos", "eos_token", "complete"]),
         (Called, &["tool_calls", "function_call", "tool_call", "tool_use"]),
+        // Anthropic, during calls of its own tools.
+        (Paused, &["pause_turn"]),
         (CutShort, &["length", "max_tokens", "max_output_tokens"]),
         // Mistral; GLM, Anthropic and Bedrock.
         (CutShort, &["model_length", "model_context_window_exceeded"]),

@@ -66,5 +66,5 @@ pub use message::{FunctionCall, Message, MessageToolCall};
 pub use received::{Opaque, Received, ReplySource};
 pub use stream::{MAX_CALLS, MAX_EVENT_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error};
 
-/// The API that a request is sent to. Both produce the same [`ChatEvent`]s.
+/// The API that a request is sent to. All produce the same [`ChatEvent`]s.
 pub use deftool_lang::spec::Api;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::received::Received;
 
@@ -74,6 +75,16 @@ impl MessageToolCall {
             function: FunctionCall { name: name.into(), arguments: arguments.into() },
         }
     }
+}
+
+/// Whether a result is an error, in the form in which a failed call is answered. Lines of the BIOS may follow it.
+pub(crate) fn is_error_result(content: &str) -> bool {
+    let is_text = |value: Option<&Value>| value.is_some_and(Value::is_string);
+    content.starts_with("{\"error\":")
+        && serde_json::Deserializer::from_str(content).into_iter::<Value>().next().is_some_and(|answer| {
+            let error = answer.ok().and_then(|mut answer| answer.get_mut("error").map(Value::take));
+            error.is_some_and(|error| is_text(error.get("kind")) && is_text(error.get("message")))
+        })
 }
 
 /// Characters of an id that every server accepts.

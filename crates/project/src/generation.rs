@@ -279,7 +279,7 @@ impl Generation {
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
             !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
         });
-        ToolSet::new(offered.map(|loaded| loaded.entry_for(worker.api)))
+        ToolSet::new(offered.map(|loaded| loaded.entry_for(worker.api.unwrap_or_default())))
     }
 }
 

@@ -97,7 +97,7 @@ impl WorkerConfig {
             slots: spec.slots,
             queue: 0,
             keep_results: spec.keep_results,
-            api: spec.api,
+            api: spec.api.unwrap_or_default(),
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),

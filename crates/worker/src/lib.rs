@@ -37,7 +37,7 @@ pub use deftool_lang::tool::{ToolSource, Toolbox};
 pub use driver::{EventStream, ResultError};
 pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
-    Model, examine_endpoint, find_endpoint,
+    Model, api_of, examine_endpoint, find_endpoint,
 };
 pub use observer::{Observation, Observer, RequestObserver};
 pub use own_tool::{InvalidSpec, OwnTool};

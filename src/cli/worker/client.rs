@@ -11,7 +11,7 @@ use deftool_mcp::RemoteTools;
 use deftool_project::{LiveProject, PermissionRequest};
 use deftool_record::Journal;
 use deftool_script::ScriptRunner;
-use deftool_worker::{Worker, WorkerConfig};
+use deftool_worker::{Worker, WorkerConfig, api_of};
 use tokio_util::sync::CancellationToken;
 
 use super::options::WorkerOptions;
@@ -56,9 +56,10 @@ impl ClientWorkers {
     /// If a required permission is not trusted, or if a server cannot be used.
     pub(in crate::cli) async fn open(
         &self,
-        spec: WorkerSpec,
+        mut spec: WorkerSpec,
         added: Vec<ClientServer>,
     ) -> Result<OpenedWorker, CliError> {
+        spec.api = Some(api_of(&spec, self.options.endpoint.as_deref()));
         let generation = self.project.current();
         let (mut servers, mut requests) = requirements(&self.root, &generation, &spec);
         requests.extend(endpoint_requirements(&self.options, &generation, &spec));

@@ -28,7 +28,7 @@ use deftool_project::{
     permission_requests, quote,
 };
 use deftool_script::ScriptRunner;
-use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
+use deftool_worker::{ChooseError, ProjectTools, WorkerConfig, api_of};
 
 use crate::cli::outcome::CliError;
 use crate::cli::project::engine;
@@ -110,6 +110,7 @@ pub(in crate::cli) fn open(
     if let Some((_, endpoint)) = stored {
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
     }
+    spec.api = Some(api_of(&spec, options.endpoint.as_deref()));
     let (servers, mut requests) = requirements(&root, &generation, &spec);
     if recorded.is_none() {
         let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();

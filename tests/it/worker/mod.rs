@@ -16,6 +16,7 @@ pub(crate) mod harness;
 mod layouts;
 mod library;
 mod lost;
+mod messages;
 mod observer;
 mod record;
 mod recorded;

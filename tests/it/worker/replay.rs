@@ -146,6 +146,29 @@ async fn a_session_over_the_responses_api_can_be_replayed() {
     play_all(sessions.into_iter().map(|session| session.config(over_responses)).collect()).await;
 }
 
+#[tokio::test]
+async fn a_session_over_the_messages_api_can_be_replayed() {
+    use super::messages::{ended, events, over_messages, said, turn};
+    let sessions = vec![
+        session(
+            "tools",
+            [turn("Looking. ", &[("look", "{}"), ("done", "{}")]), turn("Fine.", &[])],
+            "completed",
+        )
+        .tools(slow_tools()),
+        session("byte by byte", [turn("naïve 😀", &[]).byte_by_byte()], "completed"),
+        session(
+            "paused",
+            [events(&[said(0, "One. "), ended("pause_turn")]).end(), turn("Two.", &[])],
+            "completed",
+        ),
+        session("stalled", [events(&[said(0, "so far")]).then(Act::Silence)], "stall_timeout"),
+        session("no end", [events(&[said(0, "so far")]).end()], "stream_incomplete"),
+    ];
+    let over = |config: &mut WorkerConfig| *config = over_messages(config.clone());
+    play_all(sessions.into_iter().map(|session| session.config(over)).collect()).await;
+}
+
 /// The API of the recording replaces that of the worker. Recordings without it use chat completions.
 #[tokio::test]
 async fn a_recording_is_replayed_over_its_api() {

@@ -2,19 +2,46 @@
 //!
 //! Source: the `OpenAI` chat completions API; the cases in tests/wire record the behaviour of servers.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::format::{BodyFormat, Group, push_item};
+use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::params::{OWN_MEMBERS, add_extras};
+use super::returned::completions_message;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::{Message, MessageToolCall};
 
 /// The member that contains the conversation.
-pub(super) const CONVERSATION: &str = "messages";
+const CONVERSATION: &str = "messages";
 
-/// Returns the members of the body. The value of the conversation is null.
-pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
+/// The format of chat completions.
+pub(super) struct ChatCompletions;
+
+impl BodyFormat for ChatCompletions {
+    fn conversation(&self) -> &'static str {
+        CONVERSATION
+    }
+
+    fn members(&self, request: &ChatRequest, form: BodyForm, _: &[Arc<Message>]) -> Map<String, Value> {
+        members(request, form)
+    }
+
+    fn push_items(&self, json: &mut Vec<u8>, form: ItemForm, _: usize, group: Group<'_>) {
+        for message in group.messages {
+            match &**message {
+                Message::Assistant { content, tool_calls, received: Some(received) } => {
+                    push_item(json, &completions_message(content, tool_calls, &received.parts, form.empty));
+                }
+                message => push_item(json, &encode_message(message, form.empty)),
+            }
+        }
+    }
+}
+
+fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
     let BodyForm { stream, server, fallbacks, .. } = form;
     let ToolOffer { tools, choice } = offer(request, form);
     let mut body = Map::new();
@@ -45,7 +72,7 @@ pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Valu
 
 /// A message as an item of the conversation.
 #[derive(Serialize)]
-pub(super) struct Item<'m> {
+struct Item<'m> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'m str>,
@@ -57,7 +84,7 @@ pub(super) struct Item<'m> {
 }
 
 /// Returns a message as an item of the conversation. With `empty`, a message without text has an empty string.
-pub(super) fn encode_message(message: &Message, empty: bool) -> Item<'_> {
+fn encode_message(message: &Message, empty: bool) -> Item<'_> {
     let text = |role, content| Item { role, tool_call_id: None, content: Some(content), tool_calls: &[] };
     match message {
         Message::System { content } => text("system", content),
@@ -75,8 +102,6 @@ pub(super) fn encode_message(message: &Message, empty: bool) -> Item<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::model::BodyFallbacks;
     use super::*;
     use crate::MessageToolCall;

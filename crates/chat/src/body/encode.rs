@@ -7,15 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use deftool_lang::spec::Api;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_ids::with_valid_ids;
+use super::completions::ChatCompletions;
+use super::format::{BodyFormat, Group, push};
+use super::messages::Messages;
 use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
-use super::returned::{completions_message, returned_messages};
+use super::responses::Responses;
+use super::returned::returned_messages;
 use super::shape::shape_messages;
-use super::{completions, responses};
 use crate::message::Message;
+
+fn format_of(api: Api) -> &'static dyn BodyFormat {
+    match api {
+        Api::ChatCompletions => &ChatCompletions,
+        Api::Responses => &Responses,
+        Api::Messages => &Messages,
+    }
+}
 
 /// The body of an HTTP request, as JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,34 +66,43 @@ pub struct BodyEncoder {
     form: ItemForm,
     /// Number of leading system messages. They are not kept, because the first one usually contains the budget.
     leading: usize,
-    /// The messages that follow, each with the end of its JSON in `items`.
-    known: Vec<(Arc<Message>, usize)>,
+    /// The groups of messages that follow.
+    known: Vec<KnownGroup>,
     /// The items of these messages, each after one byte, a comma or the bracket of the list: a part of the last body.
     items: Bytes,
+}
+
+/// A group of messages that is already encoded.
+#[derive(Debug)]
+struct KnownGroup {
+    messages: Box<[Arc<Message>]>,
+    ends_prefix: bool,
+    /// The end of its JSON in the items.
+    end: usize,
 }
 
 impl BodyEncoder {
     /// Returns the body of `request` for a server.
     pub fn encode(&mut self, request: &ChatRequest, form: BodyForm) -> Body {
         let api = form.effective_api();
-        let (members, conversation) = match api {
-            Api::ChatCompletions => (completions::members(request, form), completions::CONVERSATION),
-            Api::Responses | Api::Messages => {
-                (responses::members(request, form), responses::CONVERSATION)
-            }
-        };
+        let format = format_of(api);
         let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
         let messages = shape_messages(&returned, form.fallbacks);
+        let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
+        let leading = messages.iter().take_while(is_system).count();
+        let (first, rest) = messages.split_at(leading);
+        let members = format.members(request, form, first);
         let item_form = ItemForm {
             api,
             empty: form.fallbacks.has(BodyFallback::EmptyContent),
             stores: members.get("store").and_then(Value::as_bool) != Some(false),
             no_ids: form.fallbacks.has(BodyFallback::NoItemIds),
+            caches: form.caches_prompt(request),
         };
-        let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
-        let leading = messages.iter().take_while(is_system).count();
-        let (first, rest) = messages.split_at(leading);
-        self.forget_changed(rest, leading, item_form);
+        let first: &[Arc<Message>] = if format.leads_outside() { &[] } else { first };
+        let first = format.groups(first, item_form);
+        let rest = format.groups(rest, item_form);
+        self.forget_changed(&rest, first.len(), item_form);
         let mut json = Vec::with_capacity(self.items.len() + 4_096);
         let mut items = 0..0;
         let mut conversation_bytes = 0;
@@ -91,16 +110,20 @@ impl BodyEncoder {
             json.push(if json.is_empty() { b'{' } else { b',' });
             push(&mut json, name);
             json.push(b':');
-            if name == conversation {
+            if name == format.conversation() {
                 let start = json.len();
-                for (number, message) in first.iter().enumerate() {
-                    push_items(&mut json, item_form, number, message);
+                for (number, group) in first.iter().enumerate() {
+                    format.push_items(&mut json, item_form, number, *group);
                 }
                 items.start = json.len();
                 json.extend_from_slice(&self.items);
-                for (number, message) in rest.iter().enumerate().skip(self.known.len()) {
-                    push_items(&mut json, item_form, leading + number, message);
-                    self.known.push((Arc::clone(message), json.len() - items.start));
+                for (number, group) in rest.iter().enumerate().skip(self.known.len()) {
+                    format.push_items(&mut json, item_form, first.len() + number, *group);
+                    self.known.push(KnownGroup {
+                        messages: group.messages.into(),
+                        ends_prefix: group.ends_prefix,
+                        end: json.len() - items.start,
+                    });
                 }
                 items.end = json.len();
                 // In place of the comma before the first item.
@@ -120,40 +143,16 @@ impl BodyEncoder {
         Body { json, members, conversation_bytes }
     }
 
-    /// Forgets the messages from the first that differs from `messages`. `leading` messages precede them.
-    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, form: ItemForm) {
+    /// Forgets the groups from the first that differs from `groups`. `leading` groups precede them.
+    fn forget_changed(&mut self, groups: &[Group<'_>], leading: usize, form: ItemForm) {
         if (self.form, self.leading) != (form, leading) {
             *self = Self { form, leading, ..Self::default() };
         }
-        let same = self.known.iter().zip(messages).take_while(|((known, _), message)| known == *message);
-        let same = same.count();
+        let is_same = |(known, group): &(&KnownGroup, &Group<'_>)| {
+            known.ends_prefix == group.ends_prefix && *known.messages == *group.messages
+        };
+        let same = self.known.iter().zip(groups).take_while(is_same).count();
         self.known.truncate(same);
-        self.items.truncate(self.known.last().map_or(0, |(_, end)| *end));
+        self.items.truncate(self.known.last().map_or(0, |known| known.end));
     }
-}
-
-/// Appends the items of a message, each after a comma.
-fn push_items(json: &mut Vec<u8>, form: ItemForm, number: usize, message: &Message) {
-    match form.api {
-        Api::ChatCompletions => {
-            json.push(b',');
-            match message {
-                Message::Assistant { content, tool_calls, received: Some(received) } => {
-                    push(json, &completions_message(content, tool_calls, &received.parts, form.empty));
-                }
-                message => push(json, &completions::encode_message(message, form.empty)),
-            }
-        }
-        Api::Responses | Api::Messages => {
-            for item in responses::encode_message(number, message, form) {
-                json.push(b',');
-                push(json, &item);
-            }
-        }
-    }
-}
-
-fn push(json: &mut Vec<u8>, value: &impl Serialize) {
-    // Writing a JSON value to memory cannot fail.
-    let _ = serde_json::to_writer(json, value);
 }

@@ -7,7 +7,7 @@
 //! | file | |
 //! |---|---|
 //! | `model` | the request, the form of its body, the fallbacks |
-//! | `completions`, `responses` | the members of a body for each API |
+//! | `format`, `completions`, `responses`, `messages` | the format of bodies for each API |
 //! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
 //! | `returned`, `call_ids` | the parts of earlier replies that go back to their server, and the ids of calls |
 //! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
@@ -19,6 +19,8 @@ mod completions;
 mod encode;
 #[cfg(test)]
 mod fixtures;
+mod format;
+mod messages;
 mod model;
 mod params;
 mod responses;

@@ -62,7 +62,19 @@ impl BodyForm {
 impl BodyForm {
     /// Returns the API that the request is sent to.
     pub fn effective_api(self) -> Api {
-        if self.fallbacks.has(BodyFallback::UseResponses) { Api::Responses } else { self.api }
+        match self.api {
+            Api::ChatCompletions if self.fallbacks.has(BodyFallback::UseResponses) => Api::Responses,
+            api => api,
+        }
+    }
+
+    /// Whether the body marks where the prompt is stored for the next request. Local servers store all prompts without
+    /// marks, and with a mark of its own, a request decides for itself.
+    pub(super) fn caches_prompt(self, request: &ChatRequest) -> bool {
+        self.effective_api() == Api::Messages
+            && self.server.is_hosted()
+            && !self.fallbacks.has(BodyFallback::NoCacheControl)
+            && !request.params.contains_key("cache_control")
     }
 }
 
@@ -128,11 +140,15 @@ pub enum BodyFallback {
     PortableIds,
     /// Moves the text of messages with calls to the end of their turn.
     TextOrCalls,
+    /// Omits the marks of the prompt cache.
+    NoCacheControl,
+    /// Omits `temperature`, `top_p` and `top_k`.
+    NoSampling,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -155,6 +171,8 @@ impl BodyFallback {
         Self::NoItemIds,
         Self::PortableIds,
         Self::TextOrCalls,
+        Self::NoCacheControl,
+        Self::NoSampling,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -182,6 +200,8 @@ impl BodyFallback {
             Self::NoItemIds => "without the ids of output items",
             Self::PortableIds => "with call ids of nine letters and digits",
             Self::TextOrCalls => "with the text beside calls at the end of its turn",
+            Self::NoCacheControl => "without cache_control",
+            Self::NoSampling => "without temperature, top_p and top_k",
         }
     }
 
@@ -220,6 +240,10 @@ impl BodyFallback {
             Self::NoItemIds => "400 or 404 that does not find an output item of an earlier reply",
             Self::PortableIds => "400 or 422 that rejects the form or length of a call id",
             Self::TextOrCalls => "a server that rejects messages with both text and calls",
+            Self::NoCacheControl => "400 or 422 that names `cache_control`, if deftool sent it",
+            Self::NoSampling => {
+                "400 or 422 that does not support `temperature`, `top_p` or `top_k`, if it was sent"
+            }
         }
     }
 
@@ -271,6 +295,7 @@ impl From<BodyFallbacks> for Vec<BodyFallback> {
 
 /// What the form of an item depends on, besides its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct ItemForm {
     pub(super) api: Api,
     /// Null is sent as an empty string.
@@ -279,6 +304,8 @@ pub(super) struct ItemForm {
     pub(super) stores: bool,
     /// Output items have no ids.
     pub(super) no_ids: bool,
+    /// The body marks where the prompt is stored for the next request.
+    pub(super) caches: bool,
 }
 
 #[cfg(test)]

@@ -15,8 +15,11 @@ pub(super) const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens
 /// Members that make llama.cpp report the progress of prompt processing and reuse the cached prompt.
 const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 
+/// Members about sampling. Many reasoning models reject them.
+pub(super) const SAMPLING_MEMBERS: [&str; 3] = ["temperature", "top_p", "top_k"];
+
 impl ChatRequest {
-    /// Returns the parameters that the server accepts, for either API. `tool_offer` handles `tool_choice`.
+    /// Returns the parameters that the server accepts, for any API. `tool_offer` handles `tool_choice`.
     pub(super) fn accepted_params(
         &self,
         has_tools: bool,
@@ -27,6 +30,7 @@ impl ChatRequest {
             "tool_choice" => false,
             "parallel_tool_calls" => has_tools && !fallbacks.has(BodyFallback::NoParallelToolCalls),
             name if PROGRESS_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoProgress),
+            name if SAMPLING_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoSampling),
             _ => true,
         })
     }

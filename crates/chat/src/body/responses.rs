@@ -5,10 +5,13 @@
 //! parameter without an equivalent (`stop`, `seed`, `logit_bias`, `n`) is sent unchanged: servers that support it use
 //! it, other servers report an error. `stream::responses` lists the behaviour of servers.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use deftool_lang::spec::Dialect;
 
+use super::format::{BodyFormat, Group, push_item};
 use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::returned::response_items;
 use super::tool_offer::{ToolOffer, offer};
@@ -27,10 +30,28 @@ const OWN_MEMBERS: &[&str] = &[
 ];
 
 /// The member that contains the conversation.
-pub(super) const CONVERSATION: &str = "input";
+const CONVERSATION: &str = "input";
 
-/// Returns the members of the body. The value of the conversation is null.
-pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
+/// The format of responses.
+pub(super) struct Responses;
+
+impl BodyFormat for Responses {
+    fn conversation(&self) -> &'static str {
+        CONVERSATION
+    }
+
+    fn members(&self, request: &ChatRequest, form: BodyForm, _: &[Arc<Message>]) -> Map<String, Value> {
+        members(request, form)
+    }
+
+    fn push_items(&self, json: &mut Vec<u8>, form: ItemForm, number: usize, group: Group<'_>) {
+        for item in group.messages.iter().flat_map(|message| encode_message(number, message, form)) {
+            push_item(json, &item);
+        }
+    }
+}
+
+fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
     let ToolOffer { tools, choice } = offer(request, form);
     let mut body = Map::new();
     body.insert(String::from("model"), json!(request.model));
@@ -80,7 +101,7 @@ fn takes_encrypted_reasoning(model: &str, form: BodyForm) -> bool {
 }
 
 /// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.
-fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
+pub(super) fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
     match (body.get_mut(name), value) {
         (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
         (_, value) => {
@@ -90,7 +111,7 @@ fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 /// Returns the items of a message. `number` is its position in the conversation.
-pub(super) fn encode_message(number: usize, message: &Message, form: ItemForm) -> Vec<Value> {
+fn encode_message(number: usize, message: &Message, form: ItemForm) -> Vec<Value> {
     match message {
         Message::System { content } => vec![input_text("system", content)],
         Message::User { content } => vec![input_text("user", content)],
@@ -171,8 +192,6 @@ fn flatten_format(format: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::model::BodyFallbacks;
     use super::*;
     use crate::Api;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::encode::Body;
 use super::model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
-use super::params::TOKEN_LIMITS;
+use super::params::{SAMPLING_MEMBERS, TOKEN_LIMITS};
 use crate::event::{ServerError, ServerErrorKind};
 
 /// Phrases that reject a value, not a name. A different name would not help, and an unknown name would disable the
@@ -42,7 +42,7 @@ const VALUE_REJECTIONS: [&str; 18] = [
 /// Phrases about the state of earlier replies and the ids of calls, and what helps. One alternative of each text must
 /// occur. Sources: messages of `DeepSeek`, Kimi, Gemini, Groq, Cerebras, Mistral, `OpenAI`, Anthropic and llama.cpp in
 /// reports of 2026.
-const STATE_REJECTIONS: [(&[&str], BodyFallback); 14] = [
+const STATE_REJECTIONS: [(&[&str], BodyFallback); 16] = [
     (&["reasoning_content", "missing|must be passed back|required"], BodyFallback::EmptyReasoning),
     (&["thought_signature", "missing"], BodyFallback::NoSignatureCheck),
     (&["encrypted", "not supported|unsupported|invalid value"], BodyFallback::NoEncryptedReasoning),
@@ -59,6 +59,8 @@ const STATE_REJECTIONS: [(&[&str], BodyFallback); 14] = [
     (&["summary", "missing required"], BodyFallback::NoEarlierState),
     (&["signature", "invalid `signature`|invalid signature"], BodyFallback::NoEarlierState),
     (&["thinking", "cannot be modified"], BodyFallback::NoEarlierState),
+    (&["final block in an assistant message cannot be", "thinking"], BodyFallback::NoEarlierState),
+    (&["signature", "field required"], BodyFallback::NoEarlierState),
     (
         &["tool call id|tool_call|tool_use", "must be a-z|alphanumeric|match pattern"],
         BodyFallback::PortableIds,
@@ -69,6 +71,17 @@ const STATE_REJECTIONS: [(&[&str], BodyFallback); 14] = [
 /// Phrases for a member that a server does not know.
 const UNKNOWN_MEMBER: &str = "is unsupported|unsupported property|extra_forbidden|extra inputs|not permitted|unrecognized|\
                               unknown|unexpected|not allowed";
+
+/// Phrases that reject sampling, or all values but the default: Anthropic, `OpenAI`.
+const SAMPLING_REJECTIONS: [&str; 7] = [
+    "deprecated",
+    "not supported",
+    "unsupported",
+    "not permitted",
+    "cannot both be specified",
+    "may only be set to",
+    "only the default",
+];
 
 /// Phrases that report a model without tool support.
 const NO_TOOLS: [&str; 12] = [
@@ -91,7 +104,8 @@ const NO_TOOLS: [&str; 12] = [
 /// that changes the body is applied; the next one follows if the server rejects that body for the same reason.
 const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
     use BodyFallback::{
-        CallPairs, EmptyContent, PlainRoles, SystemAsUser, SystemFirst, TextOrCalls, UseResponses,
+        CallPairs, EmptyContent, NoEarlierState, PlainRoles, SystemAsUser, SystemFirst, TextOrCalls,
+        UseResponses,
     };
     &[
         // OpenAI: models from gpt-5.4; pro and codex models. litellm#34569, 2026-07.
@@ -166,6 +180,10 @@ const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
         ),
         // Moonshot.
         (&["with role 'assistant' must not be empty"], &[EmptyContent, PlainRoles]),
+        // Anthropic: a thought is missing before a call. As text, the call needs none.
+        (&["must start with a thinking block"], &[NoEarlierState, PlainRoles]),
+        // Anthropic: a call without its result, and the reverse.
+        (&["ids were found without", "block must have a corresponding"], &[CallPairs, PlainRoles]),
     ]
 };
 
@@ -243,6 +261,14 @@ impl Rejection<'_> {
         }
         if self.names("return_progress") || self.names("cache_prompt") {
             candidates.push(BodyFallback::NoProgress);
+        }
+        if self.message.contains("cache_control") {
+            candidates.push(BodyFallback::NoCacheControl);
+        }
+        if SAMPLING_MEMBERS.iter().any(|name| self.names(name))
+            && SAMPLING_REJECTIONS.iter().any(|phrase| self.message.contains(phrase))
+        {
+            candidates.push(BodyFallback::NoSampling);
         }
         if self.names("tool_choice") {
             let is_object = self.sent.get("tool_choice").is_some_and(Value::is_object);

@@ -166,7 +166,7 @@ pub(super) fn response_items(
     if !items.iter().any(has_state) {
         return None;
     }
-    let mut kept = items_with_calls(items, calls)?;
+    let mut kept = items_with_calls(items, calls, &RESPONSE_CALL)?;
     while kept.last().is_some_and(|item| kind_of(item) == "reasoning") {
         kept.pop();
     }
@@ -201,16 +201,71 @@ pub(super) fn response_items(
     Some(kept)
 }
 
+/// Returns the content blocks of a reply, if they contain its text and its calls. Calls without a result and thinking at
+/// the end are left out, like text that the API does not accept.
+pub(super) fn message_blocks(
+    content: &str,
+    calls: &[MessageToolCall],
+    blocks: &[Value],
+) -> Option<Vec<Value>> {
+    let mut kept = items_with_calls(blocks, calls, &MESSAGE_CALL)?;
+    while kept.last().is_some_and(is_thinking) {
+        kept.pop();
+    }
+    let text_of = |block: &Value| {
+        let text = block.get("text").and_then(Value::as_str);
+        text.filter(|_| kind_of(block) == "text").map(str::to_owned)
+    };
+    if kept.is_empty() || kept.iter().filter_map(text_of).collect::<String>().trim() != content {
+        return None;
+    }
+    kept.retain(|block| text_of(block).is_none_or(|text| !text.trim().is_empty()));
+    Some(kept)
+}
+
+/// Returns the thinking at the start of a reply.
+pub(super) fn first_thoughts(blocks: &[Value]) -> impl Iterator<Item = &Value> {
+    blocks.iter().take_while(|block| is_thinking(block))
+}
+
+/// Whether a content block is thinking.
+pub(super) fn is_thinking(block: &Value) -> bool {
+    matches!(kind_of(block), "thinking" | "redacted_thinking")
+}
+
+/// The members of a call in an item.
+struct CallItem {
+    kind: &'static str,
+    id: &'static str,
+    arguments: &'static str,
+    /// Converts the text of the arguments.
+    convert: fn(&str) -> Value,
+}
+
+const RESPONSE_CALL: CallItem =
+    CallItem { kind: "function_call", id: "call_id", arguments: "arguments", convert: text_of_arguments };
+
+const MESSAGE_CALL: CallItem =
+    CallItem { kind: "tool_use", id: "id", arguments: "input", convert: object_of };
+
+fn text_of_arguments(arguments: &str) -> Value {
+    Value::from(arguments)
+}
+
+/// Returns the arguments of a call as an object.
+pub(super) fn object_of(arguments: &str) -> Value {
+    let object = serde_json::from_str(arguments).ok().filter(Value::is_object);
+    object.unwrap_or_else(|| json!({}))
+}
+
 /// Returns the items with the ids and arguments of `calls`, without those of other calls; `None` if a call has no item.
 /// An id is replaced if it is missing, repeated or invalid: the items of such calls are matched in order.
-fn items_with_calls(items: &[Value], calls: &[MessageToolCall]) -> Option<Vec<Value>> {
-    let is_call = |item: &&Value| kind_of(item) == "function_call";
+fn items_with_calls(items: &[Value], calls: &[MessageToolCall], form: &CallItem) -> Option<Vec<Value>> {
+    let is_call = |item: &&Value| kind_of(item) == form.kind;
     let mut by_id: HashMap<&str, &MessageToolCall> =
         calls.iter().map(|call| (call.id.as_str(), call)).collect();
-    let found: Vec<_> = items
-        .iter()
-        .map(|item| by_id.remove(Some(item).filter(is_call)?.get("call_id")?.as_str()?))
-        .collect();
+    let found: Vec<_> =
+        items.iter().map(|item| by_id.remove(Some(item).filter(is_call)?.get(form.id)?.as_str()?)).collect();
     let mut others: VecDeque<&MessageToolCall> =
         calls.iter().filter(|call| by_id.contains_key(call.id.as_str())).collect();
     let unmatched = items.iter().zip(&found).filter(|(item, found)| is_call(item) && found.is_none()).count();
@@ -228,15 +283,16 @@ fn items_with_calls(items: &[Value], calls: &[MessageToolCall]) -> Option<Vec<Va
             }
             let mut item = item.clone();
             let members = item.as_object_mut()?;
-            members.insert(String::from("call_id"), Value::from(call.id.as_str()));
-            members.insert(String::from("arguments"), Value::from(call.function.arguments.as_str()));
+            members.insert(String::from(form.id), Value::from(call.id.as_str()));
+            members.insert(String::from(form.arguments), (form.convert)(&call.function.arguments));
             kept.push(item);
         }
     }
     Some(kept)
 }
 
-fn kind_of(item: &Value) -> &str {
+/// Returns the type of an item or of a content block.
+pub(super) fn kind_of(item: &Value) -> &str {
     item.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 

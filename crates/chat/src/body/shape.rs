@@ -60,7 +60,9 @@ pub(crate) fn merge_neighbours(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>>
 fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
     match (&**last, next) {
         (Message::User { .. }, Message::User { .. }) => {}
-        (Message::Assistant { tool_calls, .. }, Message::Assistant { .. }) if tool_calls.is_empty() => {}
+        // The first part of a reply that the server paused stays as it was received.
+        (Message::Assistant { tool_calls, received, .. }, Message::Assistant { .. })
+            if tool_calls.is_empty() && !received.as_ref().is_some_and(|it| !it.parts.items.is_empty()) => {}
         _ => return false,
     }
     match (Arc::make_mut(last), next) {

@@ -1,7 +1,7 @@
 //! The tools that a request offers, and the `tool_choice`.
 //!
 //! In: the tools of the turn and the `tool_choice` of the worker's `:params`. Out: both in the form that the server
-//! accepts, in the format of chat completions. The Responses API converts them to its own format. If the choice names
+//! accepts, in the format of chat completions. The other APIs convert them to their own formats. If the choice names
 //! one tool and the server ignores names, only that tool is offered, with `required`.
 //!
 //! A named tool is forced until it has been called. If it were forced in every turn, the request would end only when
@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use deftool_lang::spec::Api;
 use serde_json::Value;
 
 use super::model::{BodyFallback, BodyForm, ChatRequest};
@@ -61,7 +62,8 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
         }
         ToolChoice::Allowed(names, mode) => {
             let allowed = some(&names);
-            match (takes_objects, allowed.is_empty()) {
+            // The Messages API has no list of allowed tools.
+            match (takes_objects && form.effective_api() != Api::Messages, allowed.is_empty()) {
                 (_, true) => (all, None),
                 (true, false) => (all, Some(choice.clone())),
                 (false, false) => (allowed, Some(Value::from(mode))),
@@ -77,13 +79,15 @@ pub fn requires_call(choice: Option<&Value>) -> bool {
     match choice {
         Some(Value::String(word)) => matches!(word.as_str(), "required" | "any"),
         Some(choice) => {
+            let kind = choice.get("type").and_then(Value::as_str);
             matches!(parse_tool_choice(choice), ToolChoice::Named(_) | ToolChoice::Allowed(_, "required"))
+                || kind == Some("any")
         }
         None => false,
     }
 }
 
-/// Returns the name of a tool, in the format of either API.
+/// Returns the name of a tool, in the format of any API.
 fn name_of(tool: &Value) -> Option<&str> {
     tool.pointer("/function/name").or_else(|| tool.get("name"))?.as_str()
 }

@@ -17,8 +17,9 @@ pub fn truncation_warning(server: Capabilities, sent: &Body, usage: Usage) -> Op
     if !server.lacks(Feature::OverflowRefusal) {
         return None;
     }
-    let tools = sent.get("tools").map_or(0, |tools| tools.to_string().len());
-    let least = (sent.conversation_bytes() + tools) as u64 / MAX_BYTES_PER_TOKEN;
+    let outside = ["system", "tools"].into_iter().filter_map(|name| sent.get(name));
+    let outside: usize = outside.map(|value| value.to_string().len()).sum();
+    let least = (sent.conversation_bytes() + outside) as u64 / MAX_BYTES_PER_TOKEN;
     let Usage { prompt_tokens, .. } = usage;
     (prompt_tokens.saturating_add(1) >= context || least > context).then(|| {
         format!(

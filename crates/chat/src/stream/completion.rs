@@ -2,6 +2,7 @@
 //!
 //! In: the JSON of each chunk in order, or of a complete completion. Out: events, then the calls at the end.
 
+use super::api_decoder::ApiDecoder;
 use super::assemble::{Assembled, Assembler};
 use super::chunk::{Choice, Chunk, Delta, decode_chunk};
 use super::http_error::classify_stream_error;
@@ -25,33 +26,12 @@ pub(super) struct Completion {
     text_chunk: Option<TextChunk>,
 }
 
-impl Completion {
-    /// Creates the state for a reply to a request that offered `known_tools`.
-    pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            assembler: Assembler::new(known_tools),
-            opaque: OpaqueReader::default(),
-            has_text: false,
-            has_reasoning: false,
-            text_chunk: None,
-        }
-    }
-
-    /// Returns the bytes that the next chunk is compared with.
-    pub(super) fn expected(&self) -> &[u8] {
+impl ApiDecoder for Completion {
+    fn expected(&self) -> &[u8] {
         self.text_chunk.as_ref().map(|chunk| chunk.around.as_slice()).unwrap_or_default()
     }
 
-    /// Takes the JSON of one chunk.
-    ///
-    /// # Errors
-    /// The bytes are not one JSON value.
-    pub(super) fn read(
-        &mut self,
-        data: &[u8],
-        state: &mut ReplyState,
-        sink: &mut Sink<'_>,
-    ) -> serde_json::Result<()> {
+    fn read(&mut self, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) -> serde_json::Result<()> {
         if let Some(chunk) = &self.text_chunk
             && let Some(text) = chunk.text_of(data)
         {
@@ -75,10 +55,22 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns the calls, the types of the `tool_calls` entries that were skipped, and the opaque members.
-    pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
+    fn finish(self: Box<Self>, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
         let (assembled, foreign) = self.assembler.finish(empty_is_complete);
         (assembled, foreign, self.opaque.finish())
+    }
+}
+
+impl Completion {
+    /// Creates the state for a reply to a request that offered `known_tools`.
+    pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            assembler: Assembler::new(known_tools),
+            opaque: OpaqueReader::default(),
+            has_text: false,
+            has_reasoning: false,
+            text_chunk: None,
+        }
     }
 
     /// Takes one chunk. `data` is its JSON.
@@ -243,7 +235,7 @@ mod tests {
                 }
             }
             let [one, other] = readers.map(|(_, completion, _, events, log)| {
-                format!("{events:?}\n{log:?}\n{:?}", completion.finish(true))
+                format!("{events:?}\n{log:?}\n{:?}", Box::new(completion).finish(true))
             });
             assert_eq!(one, other);
         }

@@ -30,17 +30,17 @@ use deftool_lang::spec::Api;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::assemble::Assembled;
+use super::api_decoder::ApiDecoder;
 use super::chunk::decode_chunk;
 use super::completion::Completion;
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
+use super::messages::MessageReply;
 use super::repair::{Repaired, repair_json};
 use super::reply_state::{BodyEnd, ReplyContent, ReplyState, local_error};
 use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
 use crate::event::{ChatEvent, ServerError};
-use crate::received::Opaque;
 
 /// The end of the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ enum Body {
 #[derive(Debug)]
 struct PartialReply {
     state: ReplyState,
-    api_decoder: ApiDecoder,
+    api_decoder: Box<dyn ApiDecoder>,
     body_start: Vec<u8>,
     /// Number of events that could not be decoded and may have contained a part of the reply.
     lost_frames: usize,
@@ -102,19 +102,13 @@ struct PartialReply {
     half: Option<Repaired>,
 }
 
-/// The decoder for the API's events.
-#[derive(Debug)]
-enum ApiDecoder {
-    Completion(Completion),
-    Response(Response),
-}
-
 impl StreamDecoder {
     /// Creates a decoder for the reply to a request to `api` that offered the tools `known_tools`.
     pub fn new(api: Api, known_tools: impl IntoIterator<Item = String>) -> Self {
-        let api_decoder = match api {
-            Api::ChatCompletions => ApiDecoder::Completion(Completion::new(known_tools)),
-            Api::Responses | Api::Messages => ApiDecoder::Response(Response::default()),
+        let api_decoder: Box<dyn ApiDecoder> = match api {
+            Api::ChatCompletions => Box::new(Completion::new(known_tools)),
+            Api::Responses => Box::<Response>::default(),
+            Api::Messages => Box::<MessageReply>::default(),
         };
         let state = ReplyState::default();
         Self {
@@ -140,10 +134,7 @@ impl StreamDecoder {
 
     /// Returns the bytes that the next event is compared with. A caller may load them into the cache early.
     pub fn expected(&self) -> &[u8] {
-        match &self.reply.api_decoder {
-            ApiDecoder::Completion(completion) => completion.expected(),
-            ApiDecoder::Response(_) => &[],
-        }
+        self.reply.api_decoder.expected()
     }
 
     /// Whether further data cannot change the reply: the server sent `[DONE]`, or reported an error.
@@ -276,24 +267,6 @@ impl LeadingBlanks {
         let line: &[u8] = if self.has_line { b"\n" } else { b"" };
         let indent: &[u8] = if self.is_indented { b" " } else { b"" };
         [mark, line, indent].concat()
-    }
-}
-
-impl ApiDecoder {
-    /// Takes the JSON of one event.
-    fn read(&mut self, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) -> serde_json::Result<()> {
-        match self {
-            Self::Completion(completion) => completion.read(data, state, sink),
-            Self::Response(response) => response.read(data, state, sink),
-        }
-    }
-
-    /// Returns the calls, the kinds of the items that were skipped, and the opaque parts; `None` if they are too large.
-    fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
-        match self {
-            Self::Completion(completion) => completion.finish(empty_is_complete),
-            Self::Response(response) => response.finish(empty_is_complete),
-        }
     }
 }
 

@@ -9,9 +9,11 @@
 //! | `opaque` | members that only the server can read |
 //! | `completion` | chunks → events |
 //! | `responses` | events of the Responses API → events |
-//! | `decoder`, `sink`, `reply_state` | the whole reply and its status |
+//! | `messages` | events of the Messages API → events |
+//! | `api_decoder`, `decoder`, `sink`, `reply_state` | the whole reply and its status |
 //! | `http_error` | errors that a server reports |
 
+mod api_decoder;
 mod arguments;
 mod assemble;
 mod chunk;
@@ -20,6 +22,7 @@ mod decoder;
 mod http_error;
 mod loose;
 mod loose_object;
+mod messages;
 mod nesting;
 mod opaque;
 mod repair;

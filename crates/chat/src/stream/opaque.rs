@@ -123,7 +123,7 @@ impl OpaqueReader {
     }
 
     /// Copies a value other than null, unless a limit is exceeded.
-    fn take(&mut self, value: &Loose<'_>) -> Option<Value> {
+    pub(super) fn take(&mut self, value: &Loose<'_>) -> Option<Value> {
         if *value == Loose::Null || self.is_full() || !is_flat(value, MAX_DEPTH) {
             return None;
         }
@@ -137,7 +137,7 @@ impl OpaqueReader {
     }
 
     /// Counts bytes. Returns false if the limit is exceeded: then nothing is kept.
-    fn reserve(&mut self, bytes: usize) -> bool {
+    pub(super) fn reserve(&mut self, bytes: usize) -> bool {
         self.size = self.size.saturating_add(bytes);
         if self.is_full() {
             self.parts = Opaque::default();

@@ -1,4 +1,4 @@
-//! The state of a reply, for either API: its end, its error, its size, and finally its status.
+//! The state of a reply, for any API: its end, its error, its size, and finally its status.
 //!
 //! In: the findings of the API decoders. Out: one [`Reply`].
 
@@ -115,6 +115,11 @@ impl ReplyState {
         });
     }
 
+    /// Stores complete token counts.
+    pub(super) fn set_counts(&mut self, counts: Usage) {
+        self.usage = Some(counts);
+    }
+
     /// Stores an error. The first error is kept; later errors are its consequences.
     pub(super) fn set_error(&mut self, error: impl FnOnce() -> ServerError) {
         self.error.get_or_insert_with(error);
@@ -154,8 +159,8 @@ impl ReplyState {
 
     /// Whether the server reported a regular end. In that case, a call without arguments is complete.
     pub(super) fn is_complete(&self) -> bool {
-        use FinishMeaning::{Called, Finished};
-        self.is_over() && matches!(self.finish_meaning(), None | Some(Finished | Called))
+        use FinishMeaning::{Called, Finished, Paused};
+        self.is_over() && matches!(self.finish_meaning(), None | Some(Finished | Called | Paused))
     }
 
     /// Returns the meaning of the finish reason, if it is known.

@@ -32,6 +32,11 @@ pub enum Api {
     Messages,
 }
 
+impl Api {
+    /// All APIs.
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Responses, Self::Messages];
+}
+
 /// The server software, which determines supported and missing features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -188,8 +193,8 @@ pub struct WorkerSpec {
     pub api_key_env: String,
     /// The server software; `None`: it is detected.
     pub dialect: Option<Dialect>,
-    /// The server API to use.
-    pub api: Api,
+    /// The server API to use; `None`: that of the endpoint.
+    pub api: Option<Api>,
     /// The server that the worker starts; `None`: an external server.
     pub server: Option<ServerSpec>,
     /// Maximum number of requests at the same time.
@@ -243,7 +248,7 @@ impl WorkerSpec {
             model: None,
             api_key_env: String::from("OPENAI_API_KEY"),
             dialect: None,
-            api: Api::default(),
+            api: None,
             server: None,
             slots: 1,
             tools: None,

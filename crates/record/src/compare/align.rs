@@ -49,7 +49,7 @@ pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
     head.chain(shifted).chain(tail).collect()
 }
 
-/// Returns the name of an item: a tool in the format of either API, or a parameter.
+/// Returns the name of an item: a tool in the format of any API, or a parameter.
 pub(super) fn name_of(value: &Value) -> Option<&str> {
     value.pointer("/function/name").or_else(|| value.get("name")).and_then(Value::as_str)
 }

@@ -11,7 +11,7 @@ use deftool_chat::request::coerce_arguments;
 use deftool_chat::{Api, ChatEvent, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
 use serde_json::Value;
 
-use super::format::{Line, api_of};
+use super::format::{Line, api_of, conversation_member};
 use super::read::{RecordedRequest, Recording};
 
 /// A tool call of a model.
@@ -85,7 +85,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
     let mut open: Option<Reading> = None;
     for (line, entry) in &request.lines {
         match entry {
-            Line::Request { body, .. } => offer = Some(Offer::of(body)),
+            Line::Request { body, .. } => offer = Some(Offer::of(request.session.api, body)),
             Line::Response { status, .. } => {
                 let is_reply = (200..300).contains(status);
                 open = offer.take().filter(|offer| is_reply && offer.streams).map(Reading::new);
@@ -144,22 +144,23 @@ fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
 }
 
 impl Offer {
-    fn of(body: &Value) -> Self {
-        let api = api_of(body);
+    fn of(session: Api, body: &Value) -> Self {
+        let api = api_of(session, body);
         let tools = body.get("tools").and_then(Value::as_array);
         let definitions = tools.into_iter().flatten().filter_map(|tool| {
-            let function = tool.get("function").unwrap_or(tool);
+            let mut function = tool.get("function").unwrap_or(tool).clone();
             let name = function.get("name")?.as_str()?.to_owned();
+            if let Some(members) = function.as_object_mut()
+                && let Some(schema) = members.remove("input_schema")
+            {
+                members.insert(String::from("parameters"), schema);
+            }
             Some((name, Arc::new(serde_json::json!({"type": "function", "function": function}))))
         });
         let definitions = definitions.collect();
         let mut previous_text = String::new();
         let mut has_convention = false;
-        let messages = match api {
-            Api::ChatCompletions | Api::Messages => body.get("messages"),
-            Api::Responses => body.get("input"),
-        };
-        for message in messages.and_then(Value::as_array).into_iter().flatten() {
+        for message in body.get(conversation_member(api)).and_then(Value::as_array).into_iter().flatten() {
             let content = text_of(message);
             match message.get("role").and_then(Value::as_str) {
                 Some("system" | "developer") => has_convention |= content.contains("{\"tool\":"),
@@ -167,8 +168,8 @@ impl Offer {
                 _ => previous_text.extend([content.as_str(), "\n"]),
             }
         }
-        let instructions = body.get("instructions").and_then(Value::as_str).unwrap_or_default();
-        has_convention |= instructions.contains("{\"tool\":");
+        let outside = ["instructions", "system"].into_iter().filter_map(|name| body.get(name));
+        has_convention |= outside.map(text_in).any(|text| text.contains("{\"tool\":"));
         let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
         Self { definitions, previous_text, has_convention, streams, api }
     }
@@ -176,12 +177,19 @@ impl Offer {
 
 /// Returns the text of a message or of a call's result: its content, or the texts of its parts.
 pub(crate) fn text_of(message: &Value) -> String {
-    match message.get("content").or_else(|| message.get("output")) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
+    message.get("content").or_else(|| message.get("output")).map(text_in).unwrap_or_default()
+}
+
+/// Returns a text, or the texts of parts. Results are parts in the Messages API.
+pub(crate) fn text_in(content: &Value) -> String {
+    let text_of_part = |part: &Value| match part.get("text").or_else(|| part.get("content"))? {
+        Value::String(text) => Some(text.clone()),
+        parts @ Value::Array(_) => Some(text_in(parts)),
+        _ => None,
+    };
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(text_of_part).collect::<Vec<_>>().join("\n"),
         _ => String::new(),
     }
 }

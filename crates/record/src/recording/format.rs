@@ -76,9 +76,22 @@ impl Session {
     }
 }
 
-/// Returns the API of a recorded request. It may differ from the session's, because some models require the other one.
-pub(crate) fn api_of(body: &Value) -> Api {
-    if body.get("input").is_some() { Api::Responses } else { Api::ChatCompletions }
+/// Returns the API of a recorded request. It may differ from the session's, because some models require the responses
+/// API.
+pub(crate) fn api_of(session: Api, body: &Value) -> Api {
+    match session {
+        Api::Messages => Api::Messages,
+        Api::ChatCompletions | Api::Responses if body.get("input").is_some() => Api::Responses,
+        Api::ChatCompletions | Api::Responses => Api::ChatCompletions,
+    }
+}
+
+/// Returns the messages of a recorded request.
+pub(crate) fn conversation_member(api: Api) -> &'static str {
+    match api {
+        Api::ChatCompletions | Api::Messages => "messages",
+        Api::Responses => "input",
+    }
 }
 
 /// One line of a recording. Times are milliseconds since the submission of the request.

@@ -26,6 +26,6 @@ pub use read::{RecordedRequest, Recording};
 pub use recorder::{Recorder, RequestRecorder};
 pub use redact::redact_message;
 
-pub(crate) use calls::text_of;
-pub(crate) use format::{api_of, fit};
+pub(crate) use calls::{text_in, text_of};
+pub(crate) use format::{api_of, conversation_member, fit};
 pub(crate) use redact::redact_outcome;

@@ -36,7 +36,7 @@ const CONTINUED: [&str; 10] = [
 ];
 
 /// Names of members with values that the protocol defines.
-const PROTOCOL: [&str; 6] = ["role", "type", "object", "finish_reason", "event", "status"];
+const PROTOCOL: [&str; 7] = ["role", "type", "object", "finish_reason", "stop_reason", "event", "status"];
 
 /// Returns the chunks of one reply without secrets.
 pub(crate) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
@@ -256,8 +256,11 @@ fn each_text(
         Value::Object(members) => {
             let length = path.len();
             // Members that distinguish the events of different texts.
-            let identity: &[&str] =
-                if path.is_empty() { &["type", "item_id", "output_index", "content_index"] } else { &[] };
+            let identity: &[&str] = if path.is_empty() {
+                &["type", "item_id", "output_index", "content_index", "index"]
+            } else {
+                &[]
+            };
             for name in identity {
                 if let Some(value) = members.get(*name) {
                     let _ = write!(path, "({value})");
@@ -420,6 +423,30 @@ mod tests {
         let text = String::from_utf8(joined(&out)).unwrap();
         assert!(text.contains(r#""created":"[redacted-1]""#), "{text}");
         assert_eq!(read(text.as_bytes()).0, "hi");
+    }
+
+    /// The deltas of two content blocks of the Messages API.
+    #[test]
+    fn a_secret_is_found_in_each_content_block() {
+        let mask = mask(&["hunter2222"], &[]);
+        for (kind, member) in
+            [("text_delta", "text"), ("thinking_delta", "thinking"), ("input_json_delta", "partial_json")]
+        {
+            let delta = |index: u32, text: &str| {
+                frame(
+                    &json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, member: text}}),
+                )
+            };
+            let body =
+                [delta(0, "a hunt"), delta(1, "b hun"), delta(0, "er2222."), delta(1, "ter2222.")].concat();
+            let out =
+                String::from_utf8(joined(&redact_reply(pieces(body.as_bytes(), &[30, 120]), &mask))).unwrap();
+            let texts: String = frames_of(out.as_bytes())
+                .iter()
+                .filter_map(|frame| frame.value["delta"][member].as_str())
+                .collect();
+            assert_eq!(texts, "a [redacted-1]b [redacted-1]..", "{out}");
+        }
     }
 
     #[test]

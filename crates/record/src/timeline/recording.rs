@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use deftool_chat::Api;
 use deftool_chat::request::{FailReason, Failure};
 use deftool_process::files::open_regular;
 use serde_json::Value;
@@ -50,7 +51,7 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
     let is_cut = !request.is_whole();
     let outcome = request.outcome().cloned().unwrap_or_default();
     let signals = outcome.get("signals").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut builder = Builder::new(signals);
+    let mut builder = Builder::new(request.session.api, signals);
     for (number, line) in request.lines {
         builder.line(number, line);
     }
@@ -79,6 +80,8 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
 
 /// The state while the lines of a request are read.
 struct Builder {
+    /// The API of the session.
+    api: Api,
     entries: Vec<Entry>,
     calls: Calls,
     /// The body of the current chat request.
@@ -95,8 +98,9 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(signals: Vec<Value>) -> Self {
+    fn new(api: Api, signals: Vec<Value>) -> Self {
         Self {
+            api,
             entries: Vec::new(),
             calls: Calls::new(signals),
             sent: SentBody::default(),
@@ -196,7 +200,7 @@ impl Builder {
         if attempt <= 1 {
             self.previous = std::mem::take(&mut self.sent);
         }
-        self.sent = SentBody::of(body);
+        self.sent = SentBody::of(self.api, body);
         self.turn = Some((self.last, self.sent.turn(&self.previous, attempt, generation)));
     }
 

@@ -5,7 +5,7 @@ use deftool_chat::request::budget_in_bios;
 use serde_json::Value;
 
 use super::model::{BudgetLeft, TurnEntry};
-use crate::recording::{api_of, text_of};
+use crate::recording::{api_of, conversation_member, text_in, text_of};
 
 /// The parts of a body that are compared with the previous one.
 #[derive(Debug, Default)]
@@ -18,16 +18,13 @@ pub(super) struct SentBody {
 }
 
 impl SentBody {
-    pub(super) fn of(mut body: Value) -> Self {
-        let api = api_of(&body);
+    pub(super) fn of(session: Api, mut body: Value) -> Self {
+        let api = api_of(session, &body);
         let mut take = |member: &str| match body.as_object_mut().and_then(|body| body.remove(member)) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         };
-        let messages = take(match api {
-            Api::ChatCompletions | Api::Messages => "messages",
-            Api::Responses => "input",
-        });
+        let messages = take(conversation_member(api));
         let tools = take("tools");
         Self { api, messages, tools, settings: body }
     }
@@ -60,8 +57,8 @@ impl SentBody {
     fn budget(&self) -> Option<BudgetLeft> {
         let of_model = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("assistant");
         let texts = self.messages.iter().rev().filter(|message| !of_model(message)).map(text_of);
-        let instructions = self.settings.get("instructions").and_then(Value::as_str).map(str::to_owned);
-        let (left, unit) = texts.chain(instructions).find_map(|text| budget_in_bios(&text))?;
+        let outside = ["instructions", "system"].into_iter().filter_map(|name| self.settings.get(name));
+        let (left, unit) = texts.chain(outside.map(text_in)).find_map(|text| budget_in_bios(&text))?;
         Some(BudgetLeft { left, unit: Some(unit) })
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use deftool_chat::Capabilities;
-use deftool_lang::spec::Dialect;
+use deftool_chat::{Api, Capabilities};
+use deftool_lang::spec::{Dialect, WorkerSpec};
 use reqwest::Url;
 
 use super::detect::{Detected, Evidence, detect, of_host};
-use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client};
+use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, is_anthropic};
 
 /// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
@@ -149,6 +149,18 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     Err(EndpointError::NotFound)
 }
 
+/// Returns the API of a worker: that of its spec, otherwise the one of its endpoint's host. `endpoint`: the base URL that
+/// replaces that of the spec.
+pub fn api_of(spec: &WorkerSpec, endpoint: Option<&str>) -> Api {
+    let of_host = || {
+        let configured = endpoint.or(spec.endpoint.as_deref()).map(str::to_owned);
+        let variable = || std::env::var("OPENAI_BASE_URL").ok().filter(|_| spec.server.is_none());
+        let url = Url::parse(configured.or_else(variable)?.trim()).ok()?;
+        is_anthropic(&url).then_some(Api::Messages)
+    };
+    spec.api.or_else(of_host).unwrap_or_default()
+}
+
 /// Whether servers of this dialect report more than the API defines.
 fn is_local(dialect: Dialect) -> bool {
     match dialect {
@@ -272,6 +284,22 @@ mod tests {
         let (base, _) = model_server().await;
         let found = find(EndpointOptions::default(), &[place, base.clone()]).await.unwrap();
         assert_eq!(found.base, base);
+    }
+
+    #[test]
+    fn the_host_determines_the_api_unless_the_spec_names_one() {
+        let (anthropic, other) = ("https://api.anthropic.com/v1", "https://api.anthropic.com.example/v1");
+        for (api, of_spec, named, expected) in [
+            (None, Some(anthropic), None, Api::Messages),
+            (None, Some(other), Some(anthropic), Api::Messages),
+            (None, Some(anthropic), Some(other), Api::ChatCompletions),
+            (Some(Api::ChatCompletions), Some(anthropic), None, Api::ChatCompletions),
+            (Some(Api::Messages), Some(other), None, Api::Messages),
+        ] {
+            let endpoint = of_spec.map(str::to_owned);
+            let spec = WorkerSpec { api, endpoint, ..WorkerSpec::named("w") };
+            assert_eq!(api_of(&spec, named), expected, "{of_spec:?} {named:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,6 @@ mod find;
 
 pub use detect::{Detected, Evidence};
 pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
-pub use find::{ANY_MODEL, Endpoint, EndpointError, EndpointOptions, find_endpoint};
+pub use find::{ANY_MODEL, Endpoint, EndpointError, EndpointOptions, api_of, find_endpoint};
 
 pub(crate) use find::is_default_local_url;

@@ -18,12 +18,15 @@ use super::client::{TLS_ADVICE, http_client, inflater_of, is_of_tls, is_refused,
 use super::inflate::Inflater;
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use super::probe::{Credentials, Prober};
-use super::url::{absolute_location, endpoint_url, is_sendable, sent_key, server_page, shown_url};
+use super::url::{
+    absolute_location, endpoint_url, is_sendable, sent_key, server_page, shown_url, with_credentials,
+};
 
 /// Time limit of a probe. A server that processes a prompt answers between two batches.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
-/// A transport that sends to `{base}/chat/completions` or `{base}/responses`, depending on the API of the request.
+/// A transport that sends to `{base}/chat/completions`, `{base}/responses` or `{base}/messages`, depending on the API of
+/// the request.
 pub struct HttpTransport {
     client: Client,
     prober: Prober,
@@ -52,8 +55,9 @@ impl std::fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// Creates a transport to the base URL `base` (including `/v1`). `key` is sent as a bearer token, unless `base`
-    /// contains a user or a password, which are sent instead. Secrets are redacted in responses.
+    /// Creates a transport to the base URL `base` (including `/v1`). `key` is sent as a bearer token, and to the Messages
+    /// API as `x-api-key`, unless `base` contains a user or a password, which are sent instead. Secrets are redacted in
+    /// responses.
     ///
     /// # Errors
     /// When `base` is not an HTTP URL, the key is invalid, or TLS cannot be set up. The error is a message.
@@ -96,9 +100,7 @@ impl HttpTransport {
             // A compressed stream would arrive in large chunks.
             .header(ACCEPT_ENCODING, "identity")
             .body(outgoing.body.json().clone());
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
+        request = with_credentials(request, url, self.key.as_deref(), Some(outgoing.api));
         if let Some(trace) = &outgoing.trace {
             request = request.header(TRACEPARENT, trace.traceparent());
             if !trace.tracestate().is_empty() {

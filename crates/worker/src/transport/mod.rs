@@ -33,4 +33,4 @@ pub(crate) use echo::EchoGuard;
 pub(crate) use interface::api_path;
 pub(crate) use key_tail::{Fed, KeyTail};
 pub(crate) use probe::{Answer, Prober, busy_slots};
-pub(crate) use url::{endpoint_url, has_user, is_on_this_machine, is_version, server_page};
+pub(crate) use url::{endpoint_url, has_user, is_anthropic, is_on_this_machine, is_version, server_page};

@@ -13,7 +13,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use super::client::{Layer, TLS_ADVICE, failing_layer, inflater_of, is_refused, root_cause};
-use super::url::{has_user, is_sendable, sent_key, shown_url};
+use super::url::{has_user, is_sendable, sent_key, shown_url, with_credentials};
 
 /// Maximum size of a response, in bytes. A list of models is much shorter.
 const MAX_BODY: usize = 4 << 20;
@@ -226,10 +226,8 @@ impl Prober {
 
     /// Sends a request and reads its response.
     async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Answer, ProbeError> {
-        let mut request = request.header(ACCEPT_ENCODING, "identity").timeout(self.limit);
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
+        let request = request.header(ACCEPT_ENCODING, "identity").timeout(self.limit);
+        let request = with_credentials(request, url, self.key.as_deref(), None);
         let shown = self.redactor.text(&shown_url(url));
         let mut response = request.send().await.map_err(|error| self.classify(&error, shown.clone()))?;
         let header =

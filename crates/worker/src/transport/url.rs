@@ -1,6 +1,8 @@
 //! URLs of a model server.
 
-use reqwest::Url;
+use deftool_chat::Api;
+use reqwest::header::HeaderValue;
+use reqwest::{RequestBuilder, Url};
 
 /// Returns `{base}/{path}`. A query of the base is kept (`?api-version=…`).
 pub(crate) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
@@ -14,6 +16,38 @@ pub(crate) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     url.set_path(&whole);
     url.set_fragment(None);
     Ok(url)
+}
+
+/// The host of Anthropic's API.
+const ANTHROPIC_HOST: &str = "api.anthropic.com";
+
+/// The version of the Messages API that requests are written for.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// Whether `url` is of Anthropic's API.
+pub(crate) fn is_anthropic(url: &Url) -> bool {
+    url.host_str() == Some(ANTHROPIC_HOST)
+}
+
+/// Adds the key and the version of the Messages API to a request. Anthropic takes the key as `x-api-key`. Other servers
+/// of this API document one of two headers, so they get both. `api`: `None` for pages that are not of one API.
+pub(super) fn with_credentials(
+    mut request: RequestBuilder,
+    url: &Url,
+    key: Option<&str>,
+    api: Option<Api>,
+) -> RequestBuilder {
+    let is_anthropic = is_anthropic(url);
+    let is_messages = api.map_or(is_anthropic, |api| api == Api::Messages);
+    if is_messages {
+        request = request.header("anthropic-version", ANTHROPIC_VERSION);
+    }
+    let Some(key) = key else { return request };
+    if is_messages && let Ok(mut value) = HeaderValue::from_str(key) {
+        value.set_sensitive(true);
+        request = request.header("x-api-key", value);
+    }
+    if is_messages && is_anthropic { request } else { request.bearer_auth(key) }
 }
 
 /// Returns the absolute URL of a redirect from `url`, normalized and without credentials. `location` may be relative,
@@ -78,7 +112,35 @@ pub(crate) fn is_version(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::client::http_client;
     use super::*;
+
+    #[test]
+    fn the_key_is_sent_in_the_headers_of_the_api() {
+        let base = Url::parse("http://h").unwrap();
+        let client = http_client(&base, Duration::from_secs(1)).unwrap();
+        for (url, api, expected) in [
+            ("https://api.anthropic.com/v1/messages", Some(Api::Messages), "anthropic-version x-api-key"),
+            ("https://api.anthropic.com/v1/models", None, "anthropic-version x-api-key"),
+            ("https://api.anthropic.com/v1/chat/completions", Some(Api::ChatCompletions), "authorization"),
+            ("http://h/v1/messages", Some(Api::Messages), "anthropic-version authorization x-api-key"),
+            ("http://h/v1/models", None, "authorization"),
+            ("http://h/v1/responses", Some(Api::Responses), "authorization"),
+        ] {
+            let url = Url::parse(url).unwrap();
+            let headers_with = |key| {
+                let request = with_credentials(client.get(url.clone()), &url, key, api).build().unwrap();
+                let mut names: Vec<String> = request.headers().keys().map(ToString::to_string).collect();
+                names.sort();
+                names.join(" ")
+            };
+            assert_eq!(headers_with(Some("sk-1")), expected, "{url}");
+            let version = expected.split(' ').find(|name| *name == "anthropic-version").unwrap_or_default();
+            assert_eq!(headers_with(None), version, "{url}");
+        }
+    }
 
     #[test]
     fn pages_are_next_to_the_api() {

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::stream::RequestStream;
-use super::submit::{ResumeError, SubmitError, SubmitRequest, current_session, live_session};
+use super::submit::{ResumeError, SubmitError, SubmitRequest, current_session, live_session, source_url};
 use crate::config::WorkerConfig;
 use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
@@ -175,7 +175,7 @@ impl Worker {
         }
         let mut config = config.run;
         config.model.clone_from(&session.model);
-        config.url.clone_from(&session.url);
+        config.url = source_url(&session.url, session.api);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
         let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| Clock::Recorded(cursor.time()));
         let new = shared.config.journal.as_ref();
@@ -212,7 +212,7 @@ impl Worker {
         }
         let toolbox = shared.toolbox(&session.options);
         let restored = Run::restore(config, session.run_start(), entries)?;
-        let config_now = RunConfig { url: session.url.clone(), ..current.run };
+        let config_now = RunConfig { url: source_url(&session.url, session.api), ..current.run };
         let now = Resumption { config: config_now, tools: &toolbox.tools, asks };
         let (run, events) = restored.resume(now, at_ms);
         let past = events.len();

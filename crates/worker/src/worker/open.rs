@@ -15,7 +15,7 @@ use super::handle::Worker;
 use super::submit::{SubmitError, SubmitRequest};
 use crate::config::{Approvals, WorkerConfig};
 use crate::driver::ResultError;
-use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
+use crate::endpoint::{EndpointError, EndpointOptions, api_of, find_endpoint};
 use crate::observer::Observer;
 use crate::own_tool::{OwnTool, own_tools as source_of_own_tools};
 use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
@@ -239,7 +239,8 @@ impl OpenWorker {
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
         let project = LiveProject::open_for_worker(&root, &root, name.as_deref())?;
         let generation = project.current();
-        let spec = choose_worker(&generation.load, name.as_deref())?;
+        let mut spec = choose_worker(&generation.load, name.as_deref())?;
+        spec.api = Some(api_of(&spec, endpoint.as_deref()));
         let key = api_key.clone().or_else(|| environment(&spec.api_key_env));
         // A key from the caller needs no permission.
         let sends_key = api_key.is_none() && key.is_some();

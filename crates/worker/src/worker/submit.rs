@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use deftool_chat::request::{RequestOptions, RestoreError};
-use deftool_chat::{BodyFallbacks, Message, OWN_MEMBERS};
+use deftool_chat::{Api, BodyFallbacks, Message, OWN_MEMBERS};
 use deftool_lang::schema::ToolSet;
 use deftool_lang::tool::TraceContext;
 use deftool_record::{Recorder, RequestTrace, Session};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::config::WorkerConfig;
 use crate::server::NotReady;
+use crate::transport::api_path;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]
@@ -188,6 +189,12 @@ pub(super) fn live_session(
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         trace: RequestTrace { submitter, request: None },
     }
+}
+
+/// Returns the URL that identifies the source of replies. The name of a managed server is the same for all APIs.
+pub(super) fn source_url(url: &str, api: Api) -> String {
+    let path = api_path(api);
+    if url.ends_with(path) { url.to_owned() } else { format!("{url}/{path}") }
 }
 
 /// Returns the session of a request that continues: the stored request, with the worker and the server of now.

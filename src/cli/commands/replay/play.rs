@@ -161,7 +161,8 @@ impl<'o> Replayer<'o> {
         played.tool_calls = requests.iter().map(RecordedRequest::tool_calls).sum();
         let is_whole = requests.iter().all(RecordedRequest::is_whole);
         let spec = match self.worker_of(requests) {
-            Ok(spec) => spec,
+            // The descriptions of tools may depend on the API.
+            Ok(spec) => WorkerSpec { api: requests.first().map(|request| request.session.api), ..spec },
             Err(error) => {
                 played.error = Some(error.to_string());
                 return played;

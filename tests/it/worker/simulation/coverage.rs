@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// All counted situations.
-const FEATURES: [&str; 232] = [
+const FEATURES: [&str; 241] = [
     "a call is removed from the text",
     "a last turn without budget",
     "a reader stops",
@@ -18,6 +18,9 @@ const FEATURES: [&str; 232] = [
     "approval: late",
     "approval: never",
     "approval: refused",
+    "blocks: calls in one piece",
+    "blocks: no ends",
+    "blocks: no index",
     "call: breaks its schema",
     "call: exit",
     "call: malformed exit",
@@ -39,6 +42,7 @@ const FEATURES: [&str; 232] = [
     "config: 4 slots",
     "config: 5 slots",
     "config: ChatCompletions",
+    "config: Messages",
     "config: Responses",
     "config: a queue of 0",
     "config: a queue of 1",
@@ -211,6 +215,11 @@ const FEATURES: [&str; 232] = [
     "slots: silent",
     "source panics",
     "stop",
+    "stop: complete",
+    "stop: no message_stop",
+    "stop: only message_stop",
+    "stop: open or broken after the reason",
+    "stop: stays open",
     "submit: a stream",
     "submit: an id",
     "submit: no slot",

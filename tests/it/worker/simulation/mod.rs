@@ -27,6 +27,7 @@ mod facade;
 mod faults;
 mod invariants;
 mod ledger;
+mod messages;
 mod oracle;
 mod pages;
 mod plan;

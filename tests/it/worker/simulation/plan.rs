@@ -76,8 +76,21 @@ impl Plan {
         let mut dice = Dice::of(seed, "plan", &[]);
         let calm = dice.chance(50);
         let is_response = Dice::of(seed, "api", &[]).chance(25);
-        let api = if is_response { Api::Responses } else { Api::ChatCompletions };
-        let config = config(&mut dice, calm, api);
+        let is_message = Dice::of(seed, "messages api", &[]).chance(25);
+        let api = match (is_response, is_message) {
+            (true, _) => Api::Responses,
+            (false, true) => Api::Messages,
+            (false, false) => Api::ChatCompletions,
+        };
+        let mut config = config(&mut dice, calm, api);
+        if api == Api::Messages {
+            // This API has one system text, at the start, and a token limit in every request.
+            config.run.system_messages = SystemMessages::Combined;
+            config.run.params.retain(|name, _| !name.starts_with("max_"));
+            if config.run.bios_budget == BiosBudget::Tail {
+                config.run.bios_budget = BiosBudget::Result;
+            }
+        }
         let count = dice.below(1..7);
         let span = *dice.pick(&[10, 300, 5_000, 60_000]);
         let cases = (0..count).map(|number| case(seed, number, span)).collect();

@@ -112,8 +112,14 @@ impl RefusedFeature {
         let is_system = |message: &Value| message["role"] == "system";
         let is_late = messages.iter().skip(1).any(is_system);
         let sent = |member: &str| body.get(member).is_some();
+        let is_message = wire::is_message(body);
+        let names_tool =
+            body["tool_choice"].is_object() && (!is_message || body["tool_choice"]["type"] == "tool");
+        let has_state = is_message && body["messages"].to_string().contains("\"signature\":");
         let (body_fallback, helps) = match self {
             Self::StreamOptions => (BodyFallback::NoStreamOptions, sent("stream_options")),
+            // The Messages API has one name for it.
+            Self::TokenLimit if is_message => (BodyFallback::UseMaxTokens, false),
             Self::TokenLimit => {
                 let to_new = sent("max_tokens");
                 let body_fallback =
@@ -123,7 +129,7 @@ impl RefusedFeature {
             }
             Self::ParallelToolCalls => (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls")),
             Self::Progress => (BodyFallback::NoProgress, sent("return_progress")),
-            Self::ToolChoice if body["tool_choice"].is_object() => (BodyFallback::ToolAlone, true),
+            Self::ToolChoice if names_tool => (BodyFallback::ToolAlone, true),
             Self::ToolChoice => (BodyFallback::NoToolChoice, sent("tool_choice")),
             Self::SeveralCalls => {
                 (BodyFallback::CallPairs, messages.iter().any(|message| calls(message) > 1))
@@ -132,7 +138,8 @@ impl RefusedFeature {
             Self::System => (BodyFallback::SystemAsUser, messages.iter().any(is_system)),
             Self::Roles if is_late => (BodyFallback::SystemFirst, true),
             Self::Roles => {
-                (BodyFallback::PlainRoles, messages.iter().any(|message| message["role"] == "tool"))
+                let any_result = messages.iter().any(|message| message["role"] == "tool");
+                (BodyFallback::PlainRoles, any_result || has_state)
             }
             Self::Tools => (BodyFallback::NoTools, sent("tools") && fallback == Fallback::On),
         };
@@ -195,7 +202,8 @@ pub(super) fn still_refused(
     if LIMITS.iter().any(is_refused) {
         return Some("the token limit");
     }
-    let any_object = body["tool_choice"].is_object();
+    let any_object =
+        body["tool_choice"].is_object() && (!wire::is_message(body) || body["tool_choice"]["type"] == "tool");
     [
         (BodyFallback::NoStreamOptions, sent("stream_options"), "stream_options"),
         (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls"), "parallel_tool_calls"),
@@ -232,11 +240,15 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::NoItemIds
             | BodyFallback::PortableIds
             | BodyFallback::TextOrCalls,
-        ) => &["messages", "input"],
+        ) => &["messages", "input", "system"],
         Some(BodyFallback::EmptyContent) => &["messages"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],
         Some(BodyFallback::NoEncryptedReasoning) => &["include"],
-        Some(BodyFallback::NoTools) => &["messages", "input", "tools", "tool_choice", "parallel_tool_calls"],
+        Some(BodyFallback::NoTools) => {
+            &["messages", "input", "system", "tools", "tool_choice", "parallel_tool_calls"]
+        }
+        Some(BodyFallback::NoCacheControl) => &["messages", "system", "tools"],
+        Some(BodyFallback::NoSampling) => &["temperature", "top_p", "top_k"],
     };
     let mut body = body.clone();
     if let Value::Object(members) = &mut body {

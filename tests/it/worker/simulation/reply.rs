@@ -255,7 +255,8 @@ impl Reply<'_, '_> {
     fn write_stream(&mut self, kind: &'static str) {
         match self.context.api {
             Api::ChatCompletions => self.write_chunks(kind),
-            Api::Responses | Api::Messages => self.write_events(kind),
+            Api::Responses => self.write_events(kind),
+            Api::Messages => self.write_blocks(kind),
         }
     }
 
@@ -263,7 +264,8 @@ impl Reply<'_, '_> {
     fn write_json(&mut self) {
         let body = match self.context.api {
             Api::ChatCompletions => completion(&self.script.content),
-            Api::Responses | Api::Messages => self.response(),
+            Api::Responses => self.response(),
+            Api::Messages => self.message(),
         };
         // The content is only known at the end.
         self.script.frames.push(Frame { bytes: body.to_string().into_bytes(), ..Frame::default() });
@@ -293,7 +295,8 @@ impl Reply<'_, '_> {
             self.script.content.parts.push(Part::Plain(String::from("so far")));
             match self.context.api {
                 Api::ChatCompletions => self.push_text("so far"),
-                Api::Responses | Api::Messages => self.push_output_text("so far", &json!({})),
+                Api::Responses => self.push_output_text("so far", &json!({})),
+                Api::Messages => self.push_message_text("so far"),
             }
         }
         let before = self.context.stall.mul_f64(0.7);

@@ -270,6 +270,99 @@ fn a_rejection_of_the_state_of_earlier_replies_is_recognised() {
     }
 }
 
+/// Messages of Anthropic's API: whether the replies had thinking, the status, the message, and what helps.
+const MESSAGES_CASES: [(bool, u16, &str, Option<BodyFallback>); 17] = {
+    use BodyFallback::{
+        CallPairs, NoCacheControl, NoEarlierState, NoSampling, NoToolChoice, PlainRoles, PortableIds,
+    };
+    const NO_THOUGHT: &str = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. \
+                              When `thinking` is enabled, a final `assistant` message must start with a thinking block";
+    [
+        (true, 400, "messages.1.content.0: Invalid `signature` in `thinking` block", Some(NoEarlierState)),
+        (
+            true,
+            400,
+            "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be \
+             modified. These blocks must remain as they were in the original response.",
+            Some(NoEarlierState),
+        ),
+        (true, 400, "messages.1.content.0.thinking.signature: Field required", Some(NoEarlierState)),
+        (
+            true,
+            400,
+            "messages.1: The final block in an assistant message cannot be `thinking`.",
+            Some(NoEarlierState),
+        ),
+        (false, 400, "messages.1.content.0: Invalid `signature` in `thinking` block", None),
+        // Without calls, no message must start with thinking.
+        (true, 400, NO_THOUGHT, Some(NoEarlierState)),
+        (false, 400, NO_THOUGHT, Some(PlainRoles)),
+        (
+            false,
+            400,
+            "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: 1.",
+            Some(CallPairs),
+        ),
+        (
+            false,
+            400,
+            "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: 1. Each `tool_result` block must \
+             have a corresponding `tool_use` block in the previous message.",
+            Some(CallPairs),
+        ),
+        (
+            false,
+            400,
+            "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+            Some(PortableIds),
+        ),
+        (false, 400, "system.0.cache_control: Extra inputs are not permitted", Some(NoCacheControl)),
+        (false, 400, "`temperature` is deprecated for this model.", Some(NoSampling)),
+        (
+            false,
+            400,
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+            Some(NoSampling),
+        ),
+        (false, 400, "Thinking may not be enabled when tool_choice forces tool use.", Some(NoToolChoice)),
+        // The value is wrong, or nothing was sent that could be rejected.
+        (false, 400, "temperature: Input should be less than or equal to 1", None),
+        (false, 400, "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens", None),
+        (false, 400, "messages: text content blocks must be non-empty", None),
+    ]
+};
+
+#[test]
+fn rejections_of_the_messages_api_are_recognised() {
+    use crate::received::{Opaque, Received};
+
+    let thought = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "g", "input": {}});
+    let parts = Opaque { items: vec![thought, call("1"), call("2")], ..Opaque::default() };
+    for (has_state, status, message, expected) in MESSAGES_CASES {
+        let mut sent = request(&json!({"temperature": 0, "top_p": 1, "tool_choice": "required"}));
+        let source = sent.source.clone();
+        if let Message::Assistant { received, .. } = Arc::make_mut(&mut sent.messages[3])
+            && has_state
+        {
+            *received = Some(Arc::new(Received { source, parts: parts.clone() }));
+        }
+        let error = rejection(status, message);
+        let form = form_for(Api::Messages);
+        let found = next_body_fallback(&sent, form, &error, Fallback::Auto);
+        assert_eq!(found, expected, "{message}");
+        // No body is sent twice.
+        let mut bodies = vec![sent.encode_body(form)];
+        let mut form = form;
+        while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::Auto) {
+            form = form.after(fallback, &sent);
+            bodies.push(sent.encode_body(form));
+            assert!(!bodies[..bodies.len() - 1].contains(&bodies[bodies.len() - 1]), "{message}");
+        }
+        assert!(bodies.len() <= 3, "{message}: {}", bodies.len());
+    }
+}
+
 #[test]
 fn a_rejected_tool_choice_is_simplified_step_by_step() {
     let error = rejection(400, "tool_choice must be a string");

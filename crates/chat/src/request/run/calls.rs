@@ -99,6 +99,15 @@ impl Run {
         self.advance_batch();
     }
 
+    /// Continues after a reply that the server paused: the next request contains the reply. It uses one unit of the
+    /// budget, so that a reply cannot be paused forever.
+    pub(super) fn continue_paused(&mut self) {
+        self.begin_batch(Vec::new());
+        if self.budget.pay_call() {
+            self.emit_budget();
+        }
+    }
+
     /// Starts the next calls, or ends the batch.
     pub(super) fn advance_batch(&mut self) {
         loop {

@@ -133,7 +133,10 @@ impl JournalReplay {
             JournalEntry::Event(event) => {
                 self.run.advance_time(at_ms);
                 match event {
-                    Event::TurnStarted { .. } => self.turn_start = self.events.len(),
+                    Event::TurnStarted { .. } => {
+                        self.end_paused();
+                        self.turn_start = self.events.len();
+                    }
                     Event::Resumed { .. } => drop(self.interrupt()),
                     _ => {}
                 }
@@ -144,8 +147,19 @@ impl JournalReplay {
         Ok(())
     }
 
+    /// Ends a turn whose reply the server paused. The reply has no calls, and its text is complete.
+    fn end_paused(&mut self) {
+        let is_paused = self.reply.as_ref().is_some_and(|reply| reply.calls.is_empty());
+        if is_paused && matches!(self.run.phase, Phase::Streaming) {
+            self.begin_batch();
+            self.run.complete_batch();
+            self.reply = None;
+        }
+    }
+
     /// Drops a turn whose reply is not complete. Returns its text.
     fn interrupt(&mut self) -> String {
+        self.end_paused();
         let is_incomplete = matches!(self.run.phase, Phase::Streaming);
         if is_incomplete {
             self.events.truncate(self.turn_start);
@@ -213,21 +227,26 @@ impl JournalReplay {
         Ok(())
     }
 
-    fn add_call(&mut self, id: String, name: String, arguments: Arc<Value>) -> Result<(), String> {
+    /// Restores the state after a reply, before its calls.
+    fn begin_batch(&mut self) {
         let run = &mut self.run;
-        if let Some(reply) = &mut self.reply
-            && !matches!(run.phase, Phase::Calling(_))
-        {
-            let ReplyState { usage, first_token_ms, ids, raw_text, affordable, received, .. } = reply;
-            run.usage = *usage;
-            run.first_token_ms = *first_token_ms;
-            run.ids.set_state(*ids);
-            run.received = received.take().unwrap_or_default();
-            let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
-            run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);
-            run.raw_text.note_shown(run.turn_text_start, shown);
-            run.phase = Phase::Calling(Batch { calls: Vec::new(), affordable: *affordable });
+        let Some(reply) = &mut self.reply else { return };
+        let ReplyState { usage, first_token_ms, ids, raw_text, affordable, received, .. } = reply;
+        run.usage = *usage;
+        run.first_token_ms = *first_token_ms;
+        run.ids.set_state(*ids);
+        run.received = received.take().unwrap_or_default();
+        let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
+        run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);
+        run.raw_text.note_shown(run.turn_text_start, shown);
+        run.phase = Phase::Calling(Batch { calls: Vec::new(), affordable: *affordable });
+    }
+
+    fn add_call(&mut self, id: String, name: String, arguments: Arc<Value>) -> Result<(), String> {
+        if !matches!(self.run.phase, Phase::Calling(_)) {
+            self.begin_batch();
         }
+        let run = &mut self.run;
         let (Phase::Calling(batch), Some(reply)) = (&mut run.phase, &self.reply) else {
             return Err(format!("the state of the reply with the call {id} is missing"));
         };

@@ -183,14 +183,17 @@ impl Run {
                 "the reply contains a call written as text beside its tool calls; only the latter are made",
             );
         }
+        if calls.is_empty() && is_paused(reply) && self.budget.left() > 0 {
+            return self.continue_paused();
+        }
         if calls.is_empty() {
             // A reply without normal calls completes the request.
             let finish_reason = finish_reason(reply.finish_reason.as_deref());
             if is_missing_call {
                 self.warn("the server reported a tool call but did not send one");
             }
-            if finish_reason == FinishReason::ContentFilter {
-                self.warn("the server's content filter ended the reply");
+            if let Some(warning) = end_warning(reply) {
+                self.warn(&warning);
             }
             if reply.calls.is_empty() && self.calls_only_in_reasoning(tools) {
                 self.warn("the model wrote a call in its reasoning, and no text; no tool was called");
@@ -360,6 +363,32 @@ fn reports_call(reply: &Reply) -> bool {
     reply.finish_reason.as_deref().and_then(finish_meaning) == Some(FinishMeaning::Called)
 }
 
+/// Whether the server continues the reply when it gets it back.
+fn is_paused(reply: &Reply) -> bool {
+    reply.finish_reason.as_deref().and_then(finish_meaning) == Some(FinishMeaning::Paused)
+}
+
+/// Returns a warning about an end other than by the model or by the token limit.
+fn end_warning(reply: &Reply) -> Option<String> {
+    let reason = reply.finish_reason.as_deref()?;
+    let shown = shown_finish_reason(reason);
+    match finish_meaning(reason)? {
+        FinishMeaning::Filtered if reason == "content_filter" => {
+            Some(String::from("the server's content filter ended the reply"))
+        }
+        FinishMeaning::Filtered => Some(format!("the server's content filter ended the reply: `{shown}`")),
+        FinishMeaning::CutShort if reason == "model_context_window_exceeded" => {
+            Some(format!("the context of the model is full, so the reply is cut short: `{shown}`"))
+        }
+        FinishMeaning::Paused => {
+            Some(format!("the server paused the reply (`{shown}`), and the tool budget is exhausted"))
+        }
+        FinishMeaning::Finished | FinishMeaning::Called | FinishMeaning::CutShort | FinishMeaning::Failed => {
+            None
+        }
+    }
+}
+
 fn missing_call_failure() -> Failure {
     Failure::new(
         FailReason::UnknownError,
@@ -460,8 +489,9 @@ fn finish_reason(server: Option<&str>) -> FinishReason {
         Some(FinishMeaning::CutShort) => FinishReason::MaxTokens,
         Some(FinishMeaning::Filtered) => FinishReason::ContentFilter,
         // The driver receives a failed reply as a server error.
-        Some(FinishMeaning::Finished | FinishMeaning::Called | FinishMeaning::Failed) | None => {
-            FinishReason::Stop
-        }
+        Some(
+            FinishMeaning::Finished | FinishMeaning::Called | FinishMeaning::Paused | FinishMeaning::Failed,
+        )
+        | None => FinishReason::Stop,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! In: the JSON of each event in order, or of a complete response. Out: events, then the calls at the end.
 
+use super::super::api_decoder::ApiDecoder;
 use super::super::assemble::{Assembled, ForeignItems, LimitExceeded};
 use super::super::chunk::{decode_chunk, is_error};
 use super::super::http_error::classify_stream_error;
@@ -62,17 +63,8 @@ enum ItemKind<'a> {
     Foreign(&'a str),
 }
 
-impl Response {
-    /// Takes the JSON of one event.
-    ///
-    /// # Errors
-    /// The bytes are not one JSON value.
-    pub(in super::super) fn read(
-        &mut self,
-        data: &[u8],
-        state: &mut ReplyState,
-        sink: &mut Sink<'_>,
-    ) -> serde_json::Result<()> {
+impl ApiDecoder for Response {
+    fn read(&mut self, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) -> serde_json::Result<()> {
         let event = decode_object::<Event<'_>>(data)?;
         if let Err(limit) = self.on_event(&event, data, state, sink) {
             state.stop_at_limit(limit);
@@ -80,11 +72,7 @@ impl Response {
         Ok(())
     }
 
-    /// Returns the calls, the kinds of the items that were skipped, and the items in the order of the output.
-    pub(in super::super) fn finish(
-        self,
-        empty_is_complete: bool,
-    ) -> (Assembled, Vec<String>, Option<Opaque>) {
+    fn finish(self: Box<Self>, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
         let mut opaque = self.items.finish();
         if let Some(Opaque { items, .. }) = &mut opaque
             && self.positions.len() == items.len()
@@ -99,7 +87,9 @@ impl Response {
         }
         (self.calls.finish(empty_is_complete), self.foreign.into_kinds(), opaque)
     }
+}
 
+impl Response {
     fn on_event(
         &mut self,
         event: &Event<'_>,

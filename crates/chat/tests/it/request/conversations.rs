@@ -72,7 +72,7 @@ proptest! {
     /// The encoder keeps the messages of earlier bodies.
     #[test]
     fn each_body_of_a_growing_conversation_is_that_of_a_new_encoder(
-        turns in prop::collection::vec((prop::collection::vec(any_message(), 0..4), 0..3_usize, 0..4_usize), 1..8),
+        turns in prop::collection::vec((prop::collection::vec(any_message(), 0..4), 0..3_usize, 0..5_usize), 1..8),
     ) {
         let fallbacks = [None, Some(BodyFallback::CallPairs), Some(BodyFallback::PlainRoles)];
         let mut conversation: Vec<Arc<Message>> = Vec::new();
@@ -83,7 +83,11 @@ proptest! {
             let messages: Vec<_> =
                 (0..systems).map(system).chain(conversation.iter().cloned()).chain([system(systems)]).collect();
             let fallbacks = fallbacks.get(variant).into_iter().flatten().copied().collect::<Vec<_>>().into();
-            let api = if variant == 3 { Api::Responses } else { Api::ChatCompletions };
+            let api = match variant {
+                3 => Api::Responses,
+                4 => Api::Messages,
+                _ => Api::ChatCompletions,
+            };
             let form = BodyForm { api, fallbacks, ..BodyForm::default() };
             let request = ChatRequest { messages, ..ChatRequest::default() };
             let body = encoder.encode(&request, form);

@@ -58,6 +58,32 @@ fn the_user_decides_about_an_interrupted_call() {
     }
 }
 
+/// The server paused a reply: the next request contains it, also after the process ended before that request.
+#[test]
+fn a_paused_reply_is_restored() {
+    let tools = tools();
+    let mut play = play();
+    let mut run = play.start();
+    let mut events = Vec::new();
+    run.next_step(&tools, &BiosV1);
+    play.publish(&mut run, &mut events, 0);
+    let mut paused = reply_with("").reply;
+    paused.finish_reason = Some(String::from("pause_turn"));
+    paused.opaque.items = vec![json!({"type": "server_tool_use", "id": "1"})];
+    run.on_event(ChatEvent::Text { text: String::from("Hm. ") }, &tools, 10);
+    run.on_event(ChatEvent::Ended { reply: paused }, &tools, 20);
+    play.publish(&mut run, &mut events, 20);
+    let (mut resumed, _) = resume(restore(play.journal), false);
+    let [of_run, of_resumed] = [&mut run, &mut resumed].map(|run| {
+        let Step::Stream(request) = run.next_step(&tools, &BiosV1) else { panic!() };
+        serde_json::to_value(&request.messages).unwrap()
+    });
+    assert_eq!(of_run, of_resumed);
+    let last = of_run.as_array().unwrap().last().unwrap();
+    assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Hm.")));
+    assert_eq!(last["received"]["items"][0]["type"], "server_tool_use");
+}
+
 #[test]
 fn without_a_user_the_model_receives_an_error() {
     let (mut run, _) = resume(restore(journal()), false);

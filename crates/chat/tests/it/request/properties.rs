@@ -64,12 +64,17 @@ fn script() -> impl Strategy<Value = ScriptedReply> {
         1 => Just(ReplyStatus::CallTruncated { is_over: true }),
         1 => Just(ReplyStatus::Incomplete { cause: None }),
     ];
-    (words(), prop::collection::vec(call, 0..4), status, 1..40_usize).prop_map(
-        |(text, calls, status, size)| {
+    let is_paused = prop::bool::weighted(0.1);
+    (words(), prop::collection::vec(call, 0..4), status, 1..40_usize, is_paused).prop_map(
+        |(text, calls, status, size, is_paused)| {
             let script = calls.into_iter().fold(reply_with(&text), |script, (malformed, name, arguments)| {
                 if malformed == 1 { script.malformed(name, "{oops") } else { script.call(name, arguments) }
             });
-            script.status(status).cut(size)
+            let mut script = script.status(status).cut(size);
+            if is_paused {
+                script.reply.finish_reason = Some(String::from("pause_turn"));
+            }
+            script
         },
     )
 }

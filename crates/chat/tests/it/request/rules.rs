@@ -377,7 +377,7 @@ fn finish_reasons_of_all_servers_have_a_meaning() {
         ("length", FinishReason::MaxTokens, 0),
         ("MAX_TOKENS", FinishReason::MaxTokens, 0),
         ("model_length", FinishReason::MaxTokens, 0),
-        ("model_context_window_exceeded", FinishReason::MaxTokens, 0),
+        ("model_context_window_exceeded", FinishReason::MaxTokens, 1),
         ("content_filter", FinishReason::ContentFilter, 1),
         ("SAFETY", FinishReason::ContentFilter, 1),
         ("content_filter: RECITATION", FinishReason::ContentFilter, 1),

@@ -58,7 +58,7 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..300),
         prefix in prop::sample::select(vec!["", "data: ", "{", "[", "data: {\"choices\":[{\"delta\":", "\u{feff}"]),
         cuts in prop::collection::vec(any::<usize>(), 0..8),
-        api in prop::sample::select(vec![Api::ChatCompletions, Api::Responses]),
+        api in prop::sample::select(Api::ALL.to_vec()),
     ) {
         let body = [prefix.as_bytes(), &body].concat();
         let whole = read_api(api, [&body[..]].into_iter(), TransportEnd::Clean, &[]);
@@ -152,9 +152,15 @@ fn a_damaged_event_is_counted_if_it_changes_a_call() {
     assert!(lost > 1_000 / step(10), "{counts:?}");
 }
 
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 20] = [
     "",
     "error",
+    "message",
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
     "response.created",
     "response.output_item.added",
     "response.output_item.done",
@@ -195,6 +201,11 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
         "output",
         "status",
         "summary",
+        "content_block",
+        "input",
+        "partial_json",
+        "signature",
+        "stop_reason",
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -213,7 +224,8 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
             "message",
             "function_call",
             "reasoning",
-            "incomplete"
+            "incomplete",
+            "tool_use"
         ])
         .prop_map(Value::from),
     ];

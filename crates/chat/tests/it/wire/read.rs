@@ -41,6 +41,8 @@ pub(super) struct Expected {
     /// Kinds of the items that are skipped.
     #[serde(default)]
     pub(super) foreign: Vec<String>,
+    /// The content blocks that the next request contains.
+    pub(super) blocks: Option<Value>,
 }
 
 fn yes() -> bool {
@@ -99,7 +101,11 @@ pub(super) fn with_suffix(stem: &Path, suffix: &str) -> PathBuf {
 impl Case {
     fn new(name: String, body: Vec<u8>, expected: &[u8]) -> Self {
         Self {
-            api: if name.starts_with("responses") { Api::Responses } else { Api::ChatCompletions },
+            api: match name.split('/').next() {
+                Some("responses") => Api::Responses,
+                Some("messages") => Api::Messages,
+                _ => Api::ChatCompletions,
+            },
             body,
             expected: serde_json::from_slice(expected).unwrap_or_else(|e| panic!("{name}: {e}")),
             name,
@@ -117,7 +123,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(stem.strip_prefix(&root).unwrap().display().to_string(), body, &expected)
     };
     let files = stems(&root, ".expect.json").into_iter().map(read);
-    files.chain(["made", "responses", "synthetic"].into_iter().flat_map(page_cases)).collect()
+    files.chain(["made", "messages", "responses", "synthetic"].into_iter().flat_map(page_cases)).collect()
 }
 
 /// Returns the cases of a page: each is a section with the body and the expected result. The body in a `json` block has
@@ -252,6 +258,9 @@ pub(super) fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
     }
     if let (Some(expected), ReplyStatus::ServerError { error }) = (&expected.error, &reading.reply.status) {
         assert_eq!(&json!([error.kind, error.message]), expected, "{name} {how}");
+    }
+    if let Some(blocks) = &expected.blocks {
+        assert_eq!(&json!(reading.reply.opaque.items), blocks, "{name} {how}");
     }
     assert_eq!(reading.notes.foreign_items, expected.foreign, "{name} {how}");
     assert_eq!(reading.reply.lost_frames, expected.lost, "{name} {how}");

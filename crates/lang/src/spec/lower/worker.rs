@@ -24,7 +24,7 @@ pub fn is_reserved_param(name: &str) -> bool {
 }
 
 /// Members of a request body that `:params` cannot set.
-const RESERVED_PARAMS: [&str; 8] = [
+const RESERVED_PARAMS: [&str; 9] = [
     "messages",
     "model",
     "stream",
@@ -34,6 +34,8 @@ const RESERVED_PARAMS: [&str; 8] = [
     "input",
     "previous_response_id",
     "conversation",
+    // Messages API.
+    "system",
 ];
 
 /// A timer as written.
@@ -129,7 +131,7 @@ impl Lowerer {
             "parallel" => worker.parallel = self.take_flag("parallel", &value),
             "server" => worker.server = self.lower_server(value),
             "description" | "category" => {}
-            "api" => worker.api = self.take_word(Plist::Worker, &key, value).unwrap_or_default(),
+            "api" => worker.api = self.take_word(Plist::Worker, &key, value),
             "dialect" => worker.dialect = self.take_dialect(value),
             "budget-unit" => {
                 worker.budget_unit = self.take_word(Plist::Worker, &key, value).unwrap_or_default();

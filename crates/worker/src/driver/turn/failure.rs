@@ -86,7 +86,7 @@ fn advice(
              the endpoint replace the key)"
         }
         (_, 300..400, Some(location)) => {
-            let endpoint = [Api::ChatCompletions, Api::Responses]
+            let endpoint = Api::ALL
                 .iter()
                 .find_map(|api| location.strip_suffix(api_path(*api))?.strip_suffix('/'))
                 .unwrap_or(location);
@@ -100,6 +100,10 @@ fn advice(
         (_, 404 | 405 | 501, _) if url.ends_with(api_path(Api::Responses)) => {
             "; check the model name and the endpoint, which usually ends in `/v1`; remove `:api responses` from the worker \
              if the server does not support the Responses API"
+        }
+        (_, 404 | 405 | 501, _) if url.ends_with(api_path(Api::Messages)) => {
+            "; check the model name and the endpoint, which usually ends in `/v1`; set the worker's `:api` to \
+             `chat-completions` or `responses` if the server does not support the Messages API"
         }
         (_, 404 | 405, _) => "; check the model name and the endpoint, which usually ends in `/v1`",
         (_, 408 | 409 | 425 | 429 | 500.., _) if retry_after.is_some() => {
@@ -149,6 +153,7 @@ mod tests {
         for (location, endpoint) in [
             ("https://h/v1/chat/completions", "https://h/v1"),
             ("http://h/v1/responses", "http://h/v1"),
+            ("http://h/v1/messages", "http://h/v1"),
             ("http://h/login", "http://h/login"),
         ] {
             let Failure { detail, .. } = of_status(url, 307, &error, (false, true), Some(location), None);
