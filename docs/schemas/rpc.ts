@@ -732,7 +732,7 @@ content: Array<JsonValue>,
  */
 calls: { [key in string]: { [key in string]: JsonValue } },
 /**
- * The output items of the Responses API, in order.
+ * The output items of the Responses API, or the content blocks of the Messages API, in order.
  */
 items: Array<JsonValue>, };
 

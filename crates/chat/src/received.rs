@@ -35,7 +35,7 @@ pub struct Opaque {
     /// Members of the calls of a chat completions message, by the id of the call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<String, Map<String, Value>>,
-    /// The output items of the Responses API, in order.
+    /// The output items of the Responses API, or the content blocks of the Messages API, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Value>,
 }

@@ -1,17 +1,18 @@
 //! The worker over the Messages API: the same loop, events and failures as over chat completions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::Api;
 use deftool_chat::request::{Event, FinishReason};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_record::{EntryKind, Recording, Timeline};
 use deftool_test_support::server::{Act, Answer, Server, event};
 use deftool_worker::{Worker, WorkerConfig};
 use serde_json::{Value, json};
 
 use super::harness::{Ended, FakeTools, ask, config, echo, http, toolbox, with_timers, worker};
+use super::replay::record;
 
 pub(super) fn over_messages(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { api: Api::Messages, ..config }
@@ -415,6 +416,28 @@ async fn every_end_is_reported_as_over_chat_completions_and_keeps_the_text() {
 }
 
 #[tokio::test]
+async fn the_calls_and_the_turns_of_a_recording_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    let server = Server::script([turn("Looking. ", &[("look", r#"{"at": "sea"}"#)]), turn("Fine.", &[])]);
+    record(&worker(&server, over_messages(config())), &path, None).await;
+    let recording = Recording::read(&path).unwrap();
+    let calls = recording.calls();
+    let parameters =
+        calls[0].definition.as_ref().and_then(|definition| definition.pointer("/function/parameters/type"));
+    assert_eq!((calls.len(), calls[0].name.as_str(), parameters), (1, "look", Some(&json!("object"))));
+    let timeline = Timeline::of_recording(recording);
+    let turns = timeline.requests[0].entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Turn(turn) => {
+            Some((turn.budget.map(|budget| budget.left), turn.messages.len(), turn.tool_count))
+        }
+        _ => None,
+    });
+    // The second request adds the reply and its results.
+    assert_eq!(turns.collect::<Vec<_>>(), [(Some(8), 1, 3), (Some(7), 2, 3)]);
+}
+
+#[tokio::test]
 async fn a_key_split_into_single_characters_is_never_completed() {
     const KEY: &str = "sk-ant-0123456789abcdef";
     for (start, kind, member) in [
@@ -440,7 +463,6 @@ async fn a_key_split_into_single_characters_is_never_completed() {
 #[tokio::test]
 async fn a_request_whose_text_is_thought_only_ends_without_text() {
     let server = Server::script([events(&[thought(0, "hm", "SIG"), ended("end_turn")]).end()]);
-    let server = Arc::new(server);
     let ended = ask(&worker(&server, over_messages(config()))).await;
     assert_eq!((ended.text(), ended.outcome.reasoning.as_deref()), ("", Some("hm")));
 }

@@ -217,3 +217,20 @@ pub(super) fn current_session(
         ..stored
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_api_of_a_server_is_another_source_of_replies() {
+        for (url, api, expected) in [
+            ("http://h/v1/chat/completions", Api::ChatCompletions, "http://h/v1/chat/completions"),
+            ("http://h/v1/messages", Api::Messages, "http://h/v1/messages"),
+            ("the server of `w`", Api::Responses, "the server of `w`/responses"),
+            ("the server of `w`", Api::Messages, "the server of `w`/messages"),
+        ] {
+            assert_eq!(source_url(url, api), expected);
+        }
+    }
+}
