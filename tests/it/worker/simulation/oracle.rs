@@ -505,7 +505,7 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
     let replies = replies(case);
     let mut expected: Vec<SignalContent<'_>> = Vec::new();
     let (mut certain, mut usages, mut certain_usages) = (0, 0, 0);
-    for (turn, exchange) in &replies {
+    for (index, (turn, exchange)) in replies.iter().enumerate() {
         // The last reply of an interrupted request may be complete or not.
         (certain, certain_usages) = (expected.len(), usages);
         if !exchange.is_content_complete() && !cut {
@@ -525,7 +525,8 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
             let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
             expected.push((&call.name, arguments, is_valid));
         }
-        let lacks_calls = cut && !exchange.is_delivered();
+        let is_last = index + 1 == replies.len();
+        let lacks_calls = cut && is_last && !exchange.is_delivered();
         if (reads_text(content, generation) || lacks_calls) && (cut || !content.loops) {
             for call in written(content)
                 .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))

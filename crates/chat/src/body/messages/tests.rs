@@ -8,7 +8,7 @@ use super::super::model::{BodyFallback, BodyFallbacks};
 use super::*;
 use crate::dialect::Capabilities;
 use crate::received::{Opaque, ReplySource};
-use crate::{Api, BodyEncoder};
+use crate::{Api, BodyEncoder, requires_call};
 
 fn system(text: &str) -> Message {
     Message::System { content: text.to_owned() }
@@ -235,6 +235,9 @@ fn parameters_are_renamed_for_this_api() {
         whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
         assert_eq!(with_params(&params).encode_body(local()).to_value(), whole, "{params}");
     }
+    assert!(
+        requires_call(Some(&json!({ "type": "any" }))) && !requires_call(Some(&json!({ "type": "auto" })))
+    );
     let native = json!({ "type": "web_search_20260209", "name": "web_search" });
     let request = ChatRequest {
         tools: vec![native.clone(), json!({ "function": { "name": "g" } })],

@@ -17,8 +17,10 @@
 //!   `message_delta` with the stop reason, and `message_stop`. `ping` and `error` may be anywhere. The signature is the
 //!   last delta of a thinking block. A call without arguments has no deltas, or empty ones. `input_tokens` excludes the
 //!   tokens of the prompt cache. Counts in `message_delta` are cumulative.
-//! - llama.cpp: the signature of thinking is empty. vLLM: it is random, and the tokens of the prompt are only known in
-//!   `message_delta`. Both read thinking back.
+//! - llama.cpp (tried with xllamacpp 2026.10): the start of a call has no `input`, the signature of thinking is empty. Any
+//!   `tool_choice` that requires a call allows text before it. HTTP errors have the form of its other APIs.
+//! - vLLM: the signature is random, and the tokens of the prompt are only known in `message_delta`. Both read thinking
+//!   back.
 //! - Gateways: complete arguments in `content_block_start`, index 0 in all events, no `content_block_stop`, a stream
 //!   without `message_stop`, a complete message in place of a stream.
 
