@@ -242,8 +242,8 @@ pub(super) const WORKER: [Key; 33] = [
     key_of(
         "api",
         KeyValue::Words(&["chat-completions", "responses", "messages"]),
-        "The server API: `/v1/chat/completions`, `/v1/responses` or `/v1/messages`. Default: `messages` for \
-         `api.anthropic.com`, `chat-completions` for other servers.",
+        "The server API: `/v1/chat/completions`, `/v1/responses` or `/v1/messages`. Default: `chat-completions`; \
+         `messages` for `api.anthropic.com`.",
     ),
     key_of("slots", KeyValue::Number, "The number of concurrent requests. Default: 1."),
     key_of(

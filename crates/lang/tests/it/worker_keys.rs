@@ -29,7 +29,7 @@ fn each_key_sets_its_own_member() {
         (":model \"m\"", &["model: Some(", "\"m\","]),
         (":system \"Be brief.\"", &["system: Some(", "\"Be brief.\","]),
         (":api-key-env \"MY_KEY\"", &["api_key_env: \"MY_KEY\","]),
-        (":api responses", &["api: Responses,"]),
+        (":api responses", &["api: Some(", "Responses,"]),
         (":dialect vllm", &["dialect: Some(", "Vllm,"]),
         (":slots 3", &["slots: 3,"]),
         (":keep-results 3", &["keep_results: 3,"]),
