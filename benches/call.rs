@@ -58,7 +58,7 @@ fn json_to_json(bencher: Bencher) {
         let arguments: Arguments = serde_json::from_str(black_box(ARGUMENTS)).unwrap();
         assert!(validator.is_valid(&arguments));
         let result = vm.call(&arguments, CallContext::default()).unwrap();
-        result.to_string()
+        result.value.to_string()
     });
 }
 

@@ -71,7 +71,7 @@ fn call(count: usize) {
         let arguments: Arguments = serde_json::from_str(black_box(r#"{"a": 1, "b": 2}"#)).unwrap();
         assert!(validator.is_valid(&arguments));
         let result = vm.call(&arguments, CallContext::default()).unwrap();
-        black_box(result.to_string());
+        black_box(result.value.to_string());
     }
 }
 

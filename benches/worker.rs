@@ -13,7 +13,7 @@ use bytes::Bytes;
 use deftool_chat::request::{Event, RunConfig};
 use deftool_chat::{Api, BodyForm, ChatRequest};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_record::Recording;
 use deftool_worker::{
     Incoming, Outgoing, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError, Worker,
@@ -24,7 +24,7 @@ use divan::counter::ItemsCount;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CHUNKS: usize = 5_000;
 
@@ -67,8 +67,8 @@ impl Transport for Memory {
 struct NoTools;
 
 impl ToolRunner for NoTools {
-    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        async { Ok(Value::Null) }.boxed()
+    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        async { Ok(ToolOutput::default()) }.boxed()
     }
 }
 

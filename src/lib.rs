@@ -42,7 +42,7 @@ pub mod worker;
 /// use deftool::schema::ToolSet;
 ///
 /// let tools = ToolSet::default();
-/// let conversation = vec![Message::User { content: String::from("Hello") }];
+/// let conversation = vec![Message::user("Hello")];
 /// let mut run = Run::new(RunConfig::default(), RunStart { conversation, ..RunStart::default() });
 /// assert!(matches!(run.next_step(&tools, &BiosV1::default()), Step::Stream(_)));
 ///
@@ -334,7 +334,10 @@ pub mod schema {
 /// request.trace = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "");
 /// ```
 pub mod tool {
-    pub use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext};
+    pub use deftool_lang::tool::{
+        Attachment, CallContext, MediaType, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner,
+        TraceContext,
+    };
 }
 
 /// The child processes of a program.

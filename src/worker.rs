@@ -50,11 +50,10 @@
 //!
 //! use deftool::chat::Api;
 //! use deftool::schema::ToolSet;
-//! use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+//! use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
 //! use deftool::worker::{Incoming, Outgoing, Toolbox, Transport, TransportError, Worker, WorkerConfig};
 //! use futures_util::future::BoxFuture;
 //! use futures_util::{FutureExt, StreamExt, future, stream};
-//! use serde_json::Value;
 //!
 //! /// Answers every request with the same text.
 //! struct Canned;
@@ -77,7 +76,7 @@
 //! struct NoTools;
 //!
 //! impl ToolRunner for NoTools {
-//!     fn run(&self, call: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+//!     fn run(&self, call: ToolCall, _: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
 //!         future::ready(Err(ToolError::new(ToolErrorKind::Failure, format!("no `{}`", call.name)))).boxed()
 //!     }
 //! }

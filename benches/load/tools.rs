@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_script::{Parameter, RunnerOptions, Script, ScriptRunner};
 use deftool_worker::Toolbox;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Runs one script.
 struct OneScript(ScriptRunner, Arc<Script>);
 
 impl ToolRunner for OneScript {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         self.0.call(Arc::clone(&self.1), call, context).boxed()
     }
 }

@@ -35,6 +35,31 @@ arguments: JsonValue,
 text: string, };
 
 /**
+ * An image or audio. A clone shares the bytes.
+ */
+export type Attachment = {
+/**
+ * The type of its first bytes.
+ */
+type: MediaType,
+/**
+ * The size in bytes.
+ */
+size: number,
+/**
+ * The width of an image, in pixels.
+ */
+width?: number,
+/**
+ * The height of an image, in pixels.
+ */
+height?: number,
+/**
+ * The SHA-256 of the bytes in hexadecimal.
+ */
+sha256: string, };
+
+/**
  * The unit of the tool budget.
  */
 export type BudgetUnit = "iteration" | "call";
@@ -260,6 +285,10 @@ ok: boolean,
  * The result; may be `null`.
  */
 result?: JsonValue | null,
+/**
+ * The images and audio of the result.
+ */
+attachments?: Array<Attachment>,
 /**
  * The error: `kind`, `message` and optionally `path` and `details`.
  */
@@ -536,6 +565,11 @@ level: Level,
 text: string, };
 
 /**
+ * The type of an attachment.
+ */
+export type MediaType = "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "audio/wav" | "audio/mpeg";
+
+/**
  * One message.
  */
 export type Message = { "role": "system",
@@ -544,9 +578,13 @@ export type Message = { "role": "system",
  */
 content: string, } | { "role": "user",
 /**
- * The text.
+ * The text. It contains the line of each attachment.
  */
-content: string, } | { "role": "assistant",
+content: string,
+/**
+ * The images and audio.
+ */
+attachments?: Array<Attachment>, } | { "role": "assistant",
 /**
  * The text; empty if the model only called tools.
  */
@@ -564,9 +602,13 @@ received?: Received, } | { "role": "tool",
  */
 tool_call_id: string,
 /**
- * The result: JSON, or the text of a tool that returns text.
+ * The result: JSON, or the text of a tool that returns text. It contains the line of each attachment.
  */
-content: string, };
+content: string,
+/**
+ * The images and audio of the result.
+ */
+attachments?: Array<Attachment>, };
 
 /**
  * A call inside an assistant message.

@@ -26,7 +26,7 @@ def fail() -> str:
 @server.tool
 def picture() -> Image:
     """Return a picture."""
-    return Image(data=b"PNG", format="png")
+    return Image(data=b"\x89PNG\r\n\x1a\n", format="png")
 
 
 if is_http:

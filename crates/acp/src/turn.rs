@@ -79,7 +79,7 @@ pub(crate) async fn send(
     canceled: &CancellationToken,
 ) -> Result<StopReason, Error> {
     let OpenedSession { worker, request, store, .. } = session;
-    request.messages.push(Message::User { content: message });
+    request.messages.push(Message::user(message));
     request.messages = normalize_conversation(std::mem::take(&mut request.messages));
     store.store(&request.messages);
     let submitted = canceled.run_until_cancelled(worker.submit_when_ready(request.clone())).await;

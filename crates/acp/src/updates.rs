@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use agent_client_protocol::v1::schema::{
-    Content, ContentBlock, ContentChunk, EmbeddedResourceResource, Notice, NoticeSeverity, SessionUpdate,
-    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    Content, ContentBlock, ContentChunk, EmbeddedResourceResource, ImageContent, Notice, NoticeSeverity,
+    SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::text::{exact, one_line};
+use deftool_lang::tool::Attachment;
 use serde_json::Value;
 
 /// Maximum length of a title, in characters.
@@ -40,9 +41,9 @@ impl Updates {
                 let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
                 SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields))
             }
-            Event::ToolFinished { id, ok, result, error, .. } => {
+            Event::ToolFinished { id, ok, result, attachments, error, .. } => {
                 let is_completed = *ok && !self.refused.contains(id);
-                finished(id.clone(), is_completed, result.as_ref(), error.as_ref())
+                finished(id.clone(), is_completed, result.as_ref(), error.as_ref(), attachments)
             }
             // An exit tool has no result.
             Event::Signal(signal) => {
@@ -82,7 +83,7 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
     for message in messages {
         match message {
             Message::System { .. } => {}
-            Message::User { content } => updates.push(SessionUpdate::UserMessageChunk(chunk(content))),
+            Message::User { content, .. } => updates.push(SessionUpdate::UserMessageChunk(chunk(content))),
             Message::Assistant { content, tool_calls, .. } => {
                 if !content.is_empty() {
                     updates.push(SessionUpdate::AgentMessageChunk(chunk(content)));
@@ -95,11 +96,12 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
                     updates.push(SessionUpdate::ToolCall(call));
                 }
             }
-            Message::Tool { tool_call_id, content } => {
+            Message::Tool { tool_call_id, content, attachments } => {
                 let result: Value =
                     serde_json::from_str(content).unwrap_or_else(|_| Value::from(content.as_str()));
                 let error = result.as_object().and_then(|object| object.get("error"));
-                updates.push(finished(tool_call_id.clone(), error.is_none(), Some(&result), error));
+                let id = tool_call_id.clone();
+                updates.push(finished(id, error.is_none(), Some(&result), error, attachments));
             }
         }
     }
@@ -143,11 +145,22 @@ pub(crate) fn title(name: &str, arguments: &Value) -> String {
     }
 }
 
-/// Returns the update of a call that was answered.
-fn finished(id: String, is_completed: bool, result: Option<&Value>, error: Option<&Value>) -> SessionUpdate {
+/// Returns the update of a call that was answered. Images follow the text.
+fn finished(
+    id: String,
+    is_completed: bool,
+    result: Option<&Value>,
+    error: Option<&Value>,
+    attachments: &[Attachment],
+) -> SessionUpdate {
     let output = error.or(result).cloned().unwrap_or_default();
     let message = error.and_then(|error| error.get("message"));
-    let content = vec![ToolCallContent::Content(Content::new(text_of(message.unwrap_or(&output))))];
+    let mut content = vec![ToolCallContent::Content(Content::new(text_of(message.unwrap_or(&output))))];
+    let images = attachments.iter().filter(|attachment| attachment.media_type().is_image());
+    content.extend(images.filter_map(|image| {
+        let image = ImageContent::new(image.to_base64()?, image.media_type().as_str());
+        Some(ToolCallContent::Content(Content::new(ContentBlock::Image(image))))
+    }));
     let status = if is_completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(output);
     SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))

@@ -29,11 +29,15 @@ pub enum Feature {
     OverflowRefusal,
     /// A slot that becomes free as soon as its client disconnects.
     FreeOnDisconnect,
+    /// `image_url` parts in messages of the user, also after results.
+    Images,
+    /// `input_audio` parts in messages of the user.
+    Audio,
 }
 
 impl Feature {
     /// All features, in the order of the documentation.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::NamedTool,
         Self::StreamUsage,
         Self::ParallelToolCalls,
@@ -42,6 +46,8 @@ impl Feature {
         Self::EarlyHeaders,
         Self::OverflowRefusal,
         Self::FreeOnDisconnect,
+        Self::Images,
+        Self::Audio,
     ];
 
     /// The title in the documentation.
@@ -55,6 +61,8 @@ impl Feature {
             Self::EarlyHeaders => "response headers while a request waits",
             Self::OverflowRefusal => "a prompt larger than the context",
             Self::FreeOnDisconnect => "a slot whose client left during the prompt",
+            Self::Images => "images in messages of the user",
+            Self::Audio => "audio in messages of the user",
         }
     }
 }
@@ -99,8 +107,8 @@ const fn fact(
 pub const FACTS: &[Fact] = {
     use Dialect::{LlamaCpp, LmStudio, Ollama, OpenAi, OpenRouter, Vllm};
     use Feature::{
-        EarlyHeaders, FreeOnDisconnect, NamedTool, OverflowRefusal, ParallelToolCalls, PromptProgress,
-        StreamUsage, ToolsForAnyModel,
+        Audio, EarlyHeaders, FreeOnDisconnect, Images, NamedTool, OverflowRefusal, ParallelToolCalls,
+        PromptProgress, StreamUsage, ToolsForAnyModel,
     };
     use Support::{Ignored, Rejected, Supported};
     &[
@@ -252,6 +260,62 @@ pub const FACTS: &[Fact] = {
             "and comments, `: OPENROUTER PROCESSING`",
             "openrouter.ai/docs/api-reference/streaming",
         ),
+        fact(
+            OpenAi,
+            Images,
+            Supported,
+            "400 `only supported by certain models`, and for images in results",
+            "platform.openai.com/docs/guides/images-vision, vllm-project/vllm#11629, 2026-11",
+        ),
+        fact(
+            OpenAi,
+            Audio,
+            Supported,
+            "by models with `audio` in their name",
+            "platform.openai.com/docs/guides/audio, 2026-11",
+        ),
+        fact(
+            LlamaCpp,
+            Images,
+            Supported,
+            "if `/props` contains `modalities.vision`; otherwise 500 `provide the mmproj`",
+            "llama.cpp, docs/multimodal.md, 2026-11",
+        ),
+        fact(
+            LlamaCpp,
+            Audio,
+            Supported,
+            "if `/props` contains `modalities.audio`",
+            "llama.cpp, docs/multimodal.md, 2026-11",
+        ),
+        fact(
+            Vllm,
+            Images,
+            Supported,
+            "400 `is not a multimodal model` for others; images in results are rejected",
+            "vllm-project/vllm#43203, 2026-05",
+        ),
+        fact(
+            Ollama,
+            Images,
+            Supported,
+            "if `/api/show` lists `vision`; otherwise 400 `does not support image input`",
+            "docs.ollama.com/api/openai-compatibility, ollama/ollama#17301, 2026-11",
+        ),
+        fact(
+            LmStudio,
+            Images,
+            Supported,
+            "400 `Model does not support images` for others",
+            "lmstudio-ai/lmstudio-bug-tracker#473, 2026-11",
+        ),
+        fact(
+            OpenRouter,
+            Images,
+            Supported,
+            "404 `No endpoints found that support image input` for others",
+            "openrouter.ai/docs/features/multimodal/images, nexu-io/nexu#733, 2026-11",
+        ),
     ]
 };
 
@@ -291,12 +355,24 @@ pub struct Capabilities {
     pub tools: Option<bool>,
     /// Whether the server reports which slots are busy; `None`: not reported.
     pub slots_page: Option<bool>,
+    /// Whether the model takes images; `None`: not reported.
+    pub images: Option<bool>,
+    /// Whether the model takes audio; `None`: not reported.
+    pub audio: Option<bool>,
 }
 
 impl Capabilities {
     /// Creates capabilities from a dialect. All other properties are unknown.
     pub fn of(dialect: Dialect) -> Self {
-        Self { dialect, context: None, parallel_calls: None, tools: None, slots_page: None }
+        Self {
+            dialect,
+            context: None,
+            parallel_calls: None,
+            tools: None,
+            slots_page: None,
+            images: None,
+            audio: None,
+        }
     }
 
     /// Whether the server is a hosted API, or one is assumed. Errors of hosted APIs before a reply are usually temporary.

@@ -10,7 +10,7 @@
 //! use deftool_lang::schema::ToolSet;
 //!
 //! let tools = ToolSet::default();
-//! let hello = Message::User { content: String::from("Hello") };
+//! let hello = Message::user("Hello");
 //! let start = RunStart { conversation: vec![hello], ..RunStart::default() };
 //! let mut run = Run::new(RunConfig::default(), start);
 //! let Step::Stream(request) = run.next_step(&tools, &BiosV1::default()) else { unreachable!() };

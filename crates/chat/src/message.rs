@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use deftool_lang::tool::Attachment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,8 +20,11 @@ pub enum Message {
     },
     /// A message of the user.
     User {
-        /// The text.
+        /// The text. It contains the line of each attachment.
         content: String,
+        /// The images and audio.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// A message of the model.
     Assistant {
@@ -38,9 +42,40 @@ pub enum Message {
     Tool {
         /// The id of the call.
         tool_call_id: String,
-        /// The result: JSON, or the text of a tool that returns text.
+        /// The result: JSON, or the text of a tool that returns text. It contains the line of each attachment.
         content: String,
+        /// The images and audio of the result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
+}
+
+impl Message {
+    /// Creates a message of the user without attachments.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::User { content: content.into(), attachments: Vec::new() }
+    }
+
+    /// Creates the result of a call without attachments.
+    pub fn tool(tool_call_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::Tool { tool_call_id: tool_call_id.into(), content: content.into(), attachments: Vec::new() }
+    }
+
+    /// Returns the attachments.
+    pub fn attachments(&self) -> &[Attachment] {
+        match self {
+            Self::User { attachments, .. } | Self::Tool { attachments, .. } => attachments,
+            Self::System { .. } | Self::Assistant { .. } => &[],
+        }
+    }
+
+    /// Returns the attachments, to restore their bytes.
+    pub fn attachments_mut(&mut self) -> &mut [Attachment] {
+        match self {
+            Self::User { attachments, .. } | Self::Tool { attachments, .. } => attachments,
+            Self::System { .. } | Self::Assistant { .. } => &mut [],
+        }
+    }
 }
 
 /// A call inside an assistant message.

@@ -208,7 +208,7 @@ fn request(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     let (mut worker, mut prompt, mut submitted_at_ms) = (String::new(), String::new(), 0);
     if let Ok(JournaledRequest { session, .. }) = &start {
         let last = session.conversation.iter().rev().find_map(|message| match message {
-            Message::User { content } => Some(content.clone()),
+            Message::User { content, .. } => Some(content.clone()),
             _ => None,
         });
         prompt = last.unwrap_or_default();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deftool_lang::schema::{Arguments, Repair, Violation};
-use deftool_lang::tool::{CallContext, ToolCall};
+use deftool_lang::tool::{Attachment, CallContext, ToolCall, ToolOutput};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -63,7 +63,7 @@ impl ToolServer {
         tool: &CatalogTool,
         arguments: Arguments,
         caller: &Caller<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<ToolOutput, String> {
         let _turn = match &self.turns {
             Some(turns) => Some(turns.take(caller.id()).await),
             None => None,
@@ -129,13 +129,21 @@ impl ToolServer {
 }
 
 /// Returns the result of a call: a string as it is, anything else as JSON and, if the tool has an output schema, as
-/// a structured result.
-fn succeeded(tool: &CatalogTool, result: Value) -> CallToolResponse {
-    let (text, structured) = match result {
+/// a structured result. Images and audio follow the text, which has a line for each.
+fn succeeded(tool: &CatalogTool, result: ToolOutput) -> CallToolResponse {
+    let (text, structured) = match result.value {
         Value::String(text) => (text, None),
         other => (other.to_string(), tool.listed.output_schema.is_some().then_some(other)),
     };
-    let mut response = CallToolResult::success(vec![ContentBlock::text(text)]);
+    let block = |attachment: &Attachment| {
+        let (data, media_type) = (attachment.to_base64()?, attachment.media_type());
+        let name = media_type.as_str();
+        let is_image = media_type.is_image();
+        Some(if is_image { ContentBlock::image(data, name) } else { ContentBlock::audio(data, name) })
+    };
+    let mut content = vec![ContentBlock::text(text)];
+    content.extend(result.attachments.iter().filter_map(block));
+    let mut response = CallToolResult::success(content);
     response.structured_content = structured;
     response.into()
 }

@@ -142,7 +142,7 @@ fn input_message(message: &Message) -> Value {
     let text = |content: &str| json!({"type": "text", "content": start_of(content, MAX_CAPTURED)});
     match message {
         Message::System { content } => json!({"role": "system", "parts": [text(content)]}),
-        Message::User { content } => json!({"role": "user", "parts": [text(content)]}),
+        Message::User { content, .. } => json!({"role": "user", "parts": [text(content)]}),
         Message::Assistant { content, tool_calls, .. } => {
             let mut parts = Vec::new();
             if !content.is_empty() {
@@ -154,7 +154,7 @@ fn input_message(message: &Message) -> Value {
             }));
             json!({"role": "assistant", "parts": parts})
         }
-        Message::Tool { tool_call_id, content } => {
+        Message::Tool { tool_call_id, content, .. } => {
             let response = parsed(start_of(content, MAX_CAPTURED));
             let part = json!({"type": "tool_call_response", "id": tool_call_id, "response": response});
             json!({"role": "tool", "parts": [part]})
@@ -222,7 +222,7 @@ mod tests {
         let redaction = Redaction::new(Some(secret), Secrets::default());
         for padding in [MAX_PART - 10, MAX_ATTRIBUTE - 10] {
             let text = format!("{}{secret} and more", "x".repeat(padding));
-            let user = [Arc::new(Message::User { content: text.clone() })];
+            let user = [Arc::new(Message::user(text.clone()))];
             let reply = ReplyContent { text: text.clone(), ..ReplyContent::default() };
             let call = captured_json(&json!({ "a": text }));
             for shown in [
@@ -240,9 +240,8 @@ mod tests {
     #[test]
     fn the_newest_messages_are_kept_and_stay_json() {
         let redaction = Redaction::new(None, Secrets::default());
-        let messages: Vec<Arc<Message>> = (0..100)
-            .map(|nth| Arc::new(Message::User { content: format!("{nth} {}", "é".repeat(9_000)) }))
-            .collect();
+        let messages: Vec<Arc<Message>> =
+            (0..100).map(|nth| Arc::new(Message::user(format!("{nth} {}", "é".repeat(9_000))))).collect();
         let text = input_messages(&messages, &redaction);
         assert!(text.len() <= MAX_ATTRIBUTE + 2);
         let kept: Vec<Value> = serde_json::from_str(&text).unwrap();

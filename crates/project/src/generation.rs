@@ -14,11 +14,12 @@ use deftool_lang::schema::ToolSet;
 use deftool_lang::spec::{Permissions, ToolKind, ToolSelection, WorkerSpec, nearest};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::Spanned;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, check_result};
+use deftool_lang::tool::{
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner, check_result,
+};
 use deftool_script::ScriptRunner;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
 use crate::load::{load, load_with, resolve_inputs};
 use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, is_same_script};
@@ -402,7 +403,7 @@ pub struct GenerationRunner {
 }
 
 impl ToolRunner for GenerationRunner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let Some(loaded) = self.generation.tool(&call.name) else {
             return std::future::ready(Err(unknown_tool(&call.name, self.generation.tool_names()))).boxed();
         };

@@ -53,7 +53,7 @@ impl Session {
         let context = CallContext { request_id: call_id.clone(), trace, timeout, ..CallContext::default() };
         let result = runner.run(ToolCall { id: call_id, name, arguments }, context).await;
         self.flush_script_events().await;
-        let result = result.map_err(|error| failed(&error))?;
+        let result = result.map_err(|error| failed(&error))?.value;
         let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
         Ok(CallResult { result, text, repairs })
     }

@@ -17,7 +17,7 @@ impl Session {
         let spec = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
         let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
         let messages = match (params.prompt, params.messages) {
-            (Some(content), None) => vec![Message::User { content }],
+            (Some(content), None) => vec![Message::user(content)],
             (None, Some(messages)) => messages,
             _ => {
                 let message = "expected either `prompt` or `messages`";

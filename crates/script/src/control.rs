@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_lang::tool::{ToolError, ToolErrorKind, ToolOutput};
 use deftool_process::lock;
 use futures_util::task::AtomicWaker;
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::ffi::Switch;
@@ -75,7 +74,7 @@ impl Deadline {
 }
 
 /// The answer of a call.
-pub(super) type Answer = Result<Value, ToolError>;
+pub(super) type Answer = Result<ToolOutput, ToolError>;
 
 /// The shared state of a running call.
 #[derive(Debug)]

@@ -10,11 +10,12 @@
 use std::fmt::{self, Write as _};
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_lang::tool::{Attachment, ToolError, ToolErrorKind, ToolOutput, attach};
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 use serde_json::{Number, Value};
 
 use super::error::{Raised, clean, describe, message, read_error, type_name};
+use super::host::ResultMarks;
 
 /// Maximum nesting depth of a result.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -172,8 +173,21 @@ pub(super) fn argument_to_lua(
 /// # Errors
 /// When the module documentation lists the value as an error.
 pub(super) fn to_json(value: &LuaValue, array_mark: &Table) -> Result<Value, ConversionError> {
-    let mut writer = Writer { nodes: 0, bytes: 0, open: Vec::new(), array_mark };
+    let mut writer = Writer { nodes: 0, bytes: 0, open: Vec::new(), array_mark, media: None };
     writer.value(value)
+}
+
+/// Converts the result of a call. Each table from `tool.image` and `tool.audio` becomes an attachment, and its line in the
+/// value.
+///
+/// # Errors
+/// As [`to_json`].
+pub(super) fn to_output(value: &LuaValue, marks: &ResultMarks) -> Result<ToolOutput, ConversionError> {
+    let media = Some((&marks.media, Vec::new()));
+    let mut writer = Writer { nodes: 0, bytes: 0, open: Vec::new(), array_mark: &marks.array, media };
+    let value = writer.value(value)?;
+    let attachments = writer.media.map(|(_, attachments)| attachments).unwrap_or_default();
+    Ok(ToolOutput { value, attachments })
 }
 
 fn number_to_lua(lua: &Lua, number: &Number, big: BigIntegers) -> Result<LuaValue, ConversionError> {
@@ -203,6 +217,8 @@ struct Writer<'m> {
     /// The tables being written, outermost first.
     open: Vec<*const std::ffi::c_void>,
     array_mark: &'m Table,
+    /// In a result: the mark of images and audio, and those that were found.
+    media: Option<(&'m Table, Vec<Attachment>)>,
 }
 
 impl Writer<'_> {
@@ -252,8 +268,17 @@ impl Writer<'_> {
         self.open.push(address);
         let length = table.raw_len();
         // Checks for a metatable first: this is cheaper than creating a handle for it.
-        let marked = table.has_metatable()
-            && table.metatable().is_some_and(|mark| mark.to_pointer() == self.array_mark.to_pointer());
+        let mark = if table.has_metatable() { table.metatable() } else { None };
+        let is = |known: &Table| mark.as_ref().is_some_and(|mark| mark.to_pointer() == known.to_pointer());
+        if let Some((media, attachments)) = &mut self.media
+            && is(media)
+        {
+            self.open.pop();
+            let bytes: LuaString = table.raw_get("bytes")?;
+            let line = attach(attachments, Attachment::new(&*bytes.as_bytes(), ""));
+            return Ok(Value::String(line));
+        }
+        let marked = is(self.array_mark);
         let written = if length > 0 || marked { self.array(table, length) } else { self.object(table) };
         self.open.pop();
         written

@@ -12,7 +12,7 @@
 //! let mut vm = LocalVm::new(Arc::new(script), ScriptSink::default())?;
 //! let arguments = json!({"text": "abc"}).try_into().unwrap();
 //! let result = vm.call(&arguments, CallContext::default())?;
-//! assert_eq!(result, json!(3));
+//! assert_eq!(result.value, json!(3));
 //! # Ok::<(), deftool_lang::tool::ToolError>(())
 //! ```
 //!

@@ -46,7 +46,7 @@ impl Submission {
 
     pub(crate) fn into_request(self) -> SubmitRequest {
         let Self { worker: _, prompt, mut messages, system, model, params, tools, job_name } = self;
-        messages.extend(prompt.map(|content| Message::User { content }));
+        messages.extend(prompt.map(Message::user));
         SubmitRequest {
             messages,
             system_prompt: system,
@@ -109,7 +109,7 @@ impl Step {
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().filter_map(|(_, entry)| match entry {
             JournalEntry::Event(event) => Some(event),
-            JournalEntry::Reply(_) | JournalEntry::Log { .. } => None,
+            JournalEntry::Reply(_) | JournalEntry::Log { .. } | JournalEntry::Attachment(_) => None,
         })
     }
 

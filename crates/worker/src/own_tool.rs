@@ -9,7 +9,7 @@ use deftool_lang::spec::{FileKind, ToolKind, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::Sources;
 use deftool_lang::tool::{
-    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, Toolbox, check_result,
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner, Toolbox, check_result,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -91,13 +91,13 @@ pub(crate) fn own_tools(tools: Vec<OwnTool>) -> Toolbox {
 struct OwnRunner(BTreeMap<String, OwnTool>);
 
 impl ToolRunner for OwnRunner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let Some(tool) = self.0.get(&call.name) else {
             let message = format!("unknown tool `{}`", call.name);
             return std::future::ready(Err(ToolError::new(ToolErrorKind::UnknownTool, message))).boxed();
         };
         let ended = (tool.run)(call.arguments);
-        let ended = async { check_result(&tool.entry, ended.await?) }.boxed();
+        let ended = async { check_result(&tool.entry, ended.await?.into()) }.boxed();
         let Some(limit) = context.timeout.or(tool.entry.timeout) else { return ended };
         let late = move |_| {
             let message = format!("`{}` did not end within {limit:?}", call.name);

@@ -12,7 +12,7 @@ use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{Target, emit};
 use deftool_lang::spec::ToolKind;
 use deftool_lang::text::count;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_mcp::{
     ApprovalMode, CallEvent, CallEvents, Catalog, CatalogSource, CatalogTool, HttpServer, ToolServer,
 };
@@ -225,13 +225,13 @@ impl CatalogSource for LiveTools {
 struct ServedTools(GenerationRunner);
 
 impl ToolRunner for ServedTools {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let kind = self.0.generation.tool(&call.name).map(|loaded| loaded.tool.kind);
         if kind != Some(ToolKind::Exit) {
             return self.0.run(call, context);
         }
         eprint_line(&clean(&format!("exit tool {}: {}", call.name, call.arguments)));
-        std::future::ready(Ok(Value::from("recorded"))).boxed()
+        std::future::ready(Ok(Value::from("recorded").into())).boxed()
     }
 }
 

@@ -11,13 +11,23 @@ pub(in crate::cli) fn read_stdin(what: &str) -> Result<String, String> {
 }
 
 /// Reads at most `limit` bytes of UTF-8 text. The error is a clause without a subject.
-pub(in crate::cli) fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
-    let mut bytes = Vec::new();
+fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
     // Check the size before decoding: the text may be cut within a character.
+    text_of(read_bytes(from, limit)?)
+}
+
+/// Reads at most `limit` bytes. The error is a clause without a subject.
+pub(in crate::cli) fn read_bytes(from: impl Read, limit: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
     from.take(limit + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
     if bytes.len() as u64 > limit {
         return Err(format!("exceeds {} MiB", limit >> 20));
     }
+    Ok(bytes)
+}
+
+/// Returns bytes as text. The error is a clause without a subject.
+pub(in crate::cli) fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         format!("cannot be read: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
     })

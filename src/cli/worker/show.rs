@@ -66,7 +66,7 @@ impl EventPrinter {
 
     fn line(&mut self, event: &Event) {
         let text = match event {
-            Event::ToolFinished { id, name, ok, result, error, elapsed_ms } => {
+            Event::ToolFinished { id, name, ok, result, error, elapsed_ms, attachments: _ } => {
                 let outcome = match (ok, result, error) {
                     (true, Some(result), _) => shown(result),
                     (_, _, Some(error)) => {

@@ -510,3 +510,24 @@ fn a_reload_applies_to_approvals_and_results() {
     let text = host.call(3, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
     assert!(text.contains("needs the user's approval"), "{text}");
 }
+
+#[test]
+fn an_image_of_a_script_is_an_image_for_the_client() {
+    let project = Project::empty();
+    project.write(
+        "specs/tools.eld",
+        r#"(deftool :name "picture" :description "Return a picture." :effect pure :args ())"#,
+    );
+    project.write(
+        "scripts/picture.lua",
+        "return function() return { page = 1, picture = tool.image('\\137PNG\\r\\n\\26\\n') } end\n",
+    );
+    let expected = json!([
+        {"type": "text", "text": r#"{"page":1,"picture":"[image: image/png, 8 bytes]"}"#},
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+    ]);
+    for isolation in ["threads", "process"] {
+        let mut host = Host::start(&project, &["--isolate", isolation]);
+        assert_eq!(host.call(1, "picture", &json!({}))["result"]["content"], expected, "{isolation}");
+    }
+}

@@ -294,7 +294,7 @@ fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
 #[test]
 fn what_is_unknown_in_a_result_is_left_out() {
     let text = |text: &str| json!({"type": "text", "text": text});
-    let image = json!({"type": "image", "data": "UE5HUE5HUA==", "mimeType": "image/png"});
+    let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     let odd = json!({"audience": ["robot"], "priority": "high", "lastModified": 5});
     let rows = [
         (json!({"content": [text("a"), text("b")]}), r#""a\nb""#, ""),
@@ -305,13 +305,28 @@ fn what_is_unknown_in_a_result_is_left_out() {
             "",
         ),
         (json!({"content": [text("a")], "structuredContent": {"n": 1}}), r#"{"n":1}"#, ""),
-        (json!({"content": [text("a"), image]}), r#""a\n[image: image/png, 7 bytes, not shown]""#, ""),
-        (json!({"content": [{"type": "image", "data": "UE5H"}]}), r#""[image: 3 bytes, not shown]""#, ""),
+        (json!({"content": [text("a"), image]}), r#""a\n[image: image/png, 8 bytes]""#, ""),
+        // The first bytes decide the type.
+        (
+            json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/jpeg"}]}),
+            r#""[image: image/png, 8 bytes]""#,
+            "",
+        ),
+        (
+            json!({"content": [{"type": "image", "data": "UE5H"}, {"type": "image", "data": "", "mimeType": "image/png"}]}),
+            r#""[image: 3 bytes; not sent: not PNG, JPEG, GIF or WebP]\n[image: image/png, 0 bytes; not sent: empty]""#,
+            "",
+        ),
+        (
+            json!({"content": [{"type": "audio", "data": "SUQzBA==", "mimeType": "audio/mpeg"}]}),
+            r#""[audio: audio/mpeg, 4 bytes]""#,
+            "",
+        ),
         (json!({"content": [{"type": "text", "text": 5}]}), r#""5""#, ""),
         (json!("a"), r#""a""#, ""),
         (
             json!({"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "a"}}, {"type": "resource", "resource": {"uri": "x:2", "blob": "UE5H"}}]}),
-            r#""a\n[resource: x:2, 3 bytes, not shown]""#,
+            r#""a\n[resource: x:2, 3 bytes; not sent: not an image]""#,
             "",
         ),
         (

@@ -97,7 +97,7 @@ fn the_official_servers_can_be_used() {
         r#"tool   files__read_text_file {"path":"/etc/passwd"} → failed: Access denied"#,
         r#"tool   fast__add {"a":1,"b":2} → {"result":3}"#,
         "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
-        r#"tool   fast__picture {} → "[image: image/png, 3 bytes, not shown]""#,
+        r#"tool   fast__picture {} → "[image: image/png, 8 bytes]""#,
         r#""one" is not of type "integer""#,
         // Its schema is a draft-07 tuple.
         r#"tool   ts__join {"pair":["a",1]} → "a 1""#,
@@ -129,7 +129,7 @@ done
 #[test]
 fn text_of_a_server_is_sent_as_it_is() {
     let text = |text: &str| json!({"type": "text", "text": text});
-    let picture = json!({"type": "image", "data": "UE5H", "mimeType": "image/png"});
+    let picture = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     for (result, expected) in [
         (json!({"content": [text("It is noon.\n\"Really.\"")]}), String::from("It is noon.\n\"Really.\"")),
         // Null counts as absent.
@@ -139,10 +139,7 @@ fn text_of_a_server_is_sent_as_it_is() {
         ),
         (json!({"content": [text("{}")], "structuredContent": {"n": 5}}), String::from(r#"{"n":5}"#)),
         (json!({"content": [text("one"), text("two")]}), String::from("one\ntwo")),
-        (
-            json!({"content": [text("one"), picture]}),
-            String::from("one\n[image: image/png, 3 bytes, not shown]"),
-        ),
+        (json!({"content": [text("one"), picture]}), String::from("one\n[image: image/png, 8 bytes]")),
     ] {
         let project = Project::empty();
         project.write("specs/a.eld", r#"(defmcp :name "m" :command ["sh" "server.sh"])"#);

@@ -164,7 +164,7 @@ fn memory_samples_and_stops_do_not_interfere() {
     for round in 0..20 {
         let meter = (round % 2 == 0).then(|| Arc::new(Meter::default()));
         let context = CallContext { meter: meter.clone(), ..CallContext::default() };
-        assert_eq!(vm.call(&Arguments::default(), context).unwrap(), 45_000_150_000_i64);
+        assert_eq!(vm.call(&Arguments::default(), context).unwrap().value, 45_000_150_000_i64);
         assert_eq!(meter.is_some_and(|meter| meter.usage().is_some()), round % 2 == 0);
     }
 }

@@ -10,6 +10,7 @@ use crate::support::project::{Ended, Project};
 const SPEC: &str = r#"(deftool :name "count" :description "Count the characters." :args ((:name "text" :type string :description "A text."))
  :accepts [(:text "a") (:args (:text "ab") :returns 3)] :rejects [(:text 1)])
 (deftool :name "Broken" :desciption "Break." :args ((:name "x" :type strng)) :allow (:read ["notes/"]))
+(deftool :name "picture" :description "Return a picture." :args ())
 (defexit :name "done" :description "End the work." :args ((:name "note" :type string :optional t :description "A note.")))
 "#;
 
@@ -20,6 +21,7 @@ fn project() -> Project {
         "scripts/count.lua",
         "return function(text) if text == '!' then error('no') end return #text end",
     );
+    project.write("scripts/picture.lua", "return function() return tool.image('\\137PNG\\r\\n\\26\\n') end");
     project.write(
         "scripts/count_test.lua",
         "test('counts', function() log.info('x') expect(tool.load('count')({ text = 'a' })).is(2) end)",
@@ -94,6 +96,7 @@ fn events_match_their_schema() {
             Answer::chunks(&[delta("Three."), call(0, "done", r#"{"note": "ok"}"#), finish("stop"), counts]),
         ],
         vec![Answer::chunks(&[call(0, "count", r#"{"text": "!"}"#), finish("tool_calls")])],
+        vec![Answer::chunks(&[call(0, "picture", "{}"), finish("tool_calls")]), Answer::text("A picture.")],
         vec![Answer::chunks(&[
             json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}),
             finish("stop"),

@@ -12,6 +12,8 @@ use deftool_script::{
     Module, Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink,
     check_script,
 };
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use serde_json::{Value, json};
 
 mod attacks;
@@ -77,7 +79,7 @@ async fn two_calls_overlap(runner: &ScriptRunner) -> bool {
     let source =
         "return function() local start = time.monotonic() print('here') return time.monotonic() - start end";
     let script = Arc::new(script(source));
-    let one = || runner.call(Arc::clone(&script), call(json!({})), CallContext::default());
+    let one = || runner.value_of(Arc::clone(&script), call(json!({})), CallContext::default());
     let (first, second) = tokio::join!(one(), one());
     [first, second].iter().all(|took| took.as_ref().is_ok_and(|took| took.as_f64().unwrap() < 9.0))
 }
@@ -86,8 +88,29 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
+/// Runs a call whose result is only a value.
+trait ValueOf {
+    fn value_of(
+        &self,
+        script: Arc<Script>,
+        call: ToolCall,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<Value, ToolError>>;
+}
+
+impl ValueOf for ScriptRunner {
+    fn value_of(
+        &self,
+        script: Arc<Script>,
+        call: ToolCall,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<Value, ToolError>> {
+        self.call(script, call, context).map_ok(|output| output.value).boxed()
+    }
+}
+
 fn run(script: Script, arguments: Value) -> Result<Value, ToolError> {
-    block_on(runner().call(Arc::new(script), call(arguments), CallContext::default()))
+    block_on(runner().value_of(Arc::new(script), call(arguments), CallContext::default()))
 }
 
 fn run_source(source: &str) -> Result<Value, ToolError> {
@@ -97,7 +120,7 @@ fn run_source(source: &str) -> Result<Value, ToolError> {
 /// Runs a script with the parameters `names`, for tests of documentation pages.
 pub(crate) fn run_script(source: &str, names: &[&str], arguments: Value) -> Result<Value, ToolError> {
     let context = CallContext { timeout: Some(Duration::from_secs(20)), ..CallContext::default() };
-    block_on(runner().call(Arc::new(with_parameters(source, names)), call(arguments), context))
+    block_on(runner().value_of(Arc::new(with_parameters(source, names)), call(arguments), context))
 }
 
 fn asynchronous(source: &str) -> Script {

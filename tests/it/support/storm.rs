@@ -322,7 +322,7 @@ impl Method {
             let call =
                 ToolCall { id: String::from("1"), name: name.clone(), arguments: Arguments::default() };
             let answer = runtime.block_on(runner.run(call, CallContext::default()));
-            let answer = answer.unwrap_or_else(|error| {
+            let output = answer.unwrap_or_else(|error| {
                 panic!(
                     "{}: generation {}: {error}\n{}",
                     self.name,
@@ -330,7 +330,7 @@ impl Method {
                     findings_and_tools(&generation)
                 )
             });
-            let [first, last, module] = [0, 1, 2].map(|index| answer[index].as_u64().unwrap());
+            let [first, last, module] = [0, 1, 2].map(|index| output.value[index].as_u64().unwrap());
             let entry = generation.tool(&name).unwrap().entry();
             let described = entry.definition.pointer("/function/description").and_then(Value::as_str);
             let described: u64 = described.unwrap().trim_start_matches("Version ").parse().unwrap();

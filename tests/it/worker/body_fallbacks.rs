@@ -376,9 +376,9 @@ fn recorded_rejections_are_recognised() {
         messages: [
             system(),
             system(),
-            Message::User { content: String::from("hello") },
+            Message::user("hello"),
             Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None },
-            Message::Tool { tool_call_id: String::from("1"), content: String::from("{}") },
+            Message::tool("1", "{}"),
         ]
         .map(Arc::new)
         .into(),

@@ -113,7 +113,12 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 _ => None,
             },
             Evidence::Page("/api/version"),
-            Capabilities { context: Some(16384), tools: Some(false), ..Capabilities::of(Dialect::Ollama) },
+            Capabilities {
+                context: Some(16384),
+                tools: Some(false),
+                images: Some(false),
+                ..Capabilities::of(Dialect::Ollama)
+            },
         ),
         (
             "Ollama, with the context that is set",
@@ -121,12 +126,17 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 "GET /v1/models" => Some(page(&json!({"data": [{"id": "m", "owned_by": "library"}]}))),
                 "GET /api/version" => Some(page(&json!({"version": "0.12.6"}))),
                 "POST /api/show" => Some(page(
-                    &json!({"parameters": "stop \"x\"\nnum_ctx                        2048", "capabilities": ["tools"]}),
+                    &json!({"parameters": "stop \"x\"\nnum_ctx                        2048", "capabilities": ["tools", "vision"]}),
                 )),
                 _ => None,
             },
             Evidence::Page("/api/version"),
-            Capabilities { context: Some(2048), tools: Some(true), ..Capabilities::of(Dialect::Ollama) },
+            Capabilities {
+                context: Some(2048),
+                tools: Some(true),
+                images: Some(true),
+                ..Capabilities::of(Dialect::Ollama)
+            },
         ),
         (
             "LM Studio",

@@ -24,9 +24,9 @@ type Change = fn(&mut BodyForm);
 fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
     let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
     let system = |content: &str| Arc::new(Message::System { content: content.into() });
-    let user = |content: &str| Arc::new(Message::User { content: content.into() });
+    let user = |content: &str| Arc::new(Message::user(content));
     let call = |id: &str, name: &str| MessageToolCall::new(id, name, r#"{"at":"1"}"#);
-    let result = |id: &str| Arc::new(Message::Tool { tool_call_id: id.into(), content: "1".into() });
+    let result = |id: &str| Arc::new(Message::tool(id, "1"));
     let plain = ChatRequest {
         model: "m".into(),
         messages: vec![system("bios"), user("hello")],

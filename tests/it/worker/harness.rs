@@ -8,7 +8,7 @@ use deftool_chat::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunC
 use deftool_chat::{Api, Capabilities};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::{Dialect, Timers};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_test_support::server::Server;
 use deftool_worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
 use futures_util::FutureExt;
@@ -46,8 +46,9 @@ where
     F: Fn(ToolCall, CallContext) -> R + Send + Sync,
     R: Future<Output = Result<Value, ToolError>> + Send + 'static,
 {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        (self.0)(call, context).boxed()
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        let ended = (self.0)(call, context);
+        async { ended.await.map(Into::into) }.boxed()
     }
 }
 

@@ -13,6 +13,7 @@ mod drain;
 mod ends;
 mod faults;
 pub(crate) mod harness;
+mod images;
 mod layouts;
 mod library;
 mod lost;

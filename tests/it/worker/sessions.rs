@@ -67,7 +67,7 @@ async fn continued(
     }
     let first = finish(&worker, &id).await;
     let mut messages = worker.conversation(&id).unwrap();
-    messages.push(Message::User { content: String::from("Second.") });
+    messages.push(Message::user("Second."));
     let id = worker.submit(SubmitRequest { messages, ..SubmitRequest::default() }).unwrap();
     assert_eq!(finish(&worker, &id).await.text(), "Here I am again.");
     let last = worker.conversation(&id).unwrap();
@@ -189,15 +189,15 @@ async fn an_invalid_conversation_is_normalized_before_it_is_sent() {
     let worker = worker(&server, config());
     let orphan = MessageToolCall::new("call_0", "look", "{\"at\": ");
     let messages = vec![
-        Message::User { content: String::from("a") },
-        Message::Tool { tool_call_id: String::from("nobody"), content: String::from("1") },
+        Message::user("a"),
+        Message::tool("nobody", "1"),
         Message::Assistant {
             content: String::new(),
             tool_calls: vec![orphan.clone(), orphan],
             received: None,
         },
-        Message::User { content: String::from("b") },
-        Message::User { content: String::from("c") },
+        Message::user("b"),
+        Message::user("c"),
     ];
     let id = worker.submit(SubmitRequest { messages, ..SubmitRequest::default() }).unwrap();
     assert_eq!(finish(&worker, &id).await.text(), "Fine.");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::attachments::completions_parts;
 use super::format::{BodyFormat, Group, push_item};
 use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::params::{OWN_MEMBERS, add_extras};
@@ -78,23 +79,37 @@ struct Item<'m> {
     tool_call_id: Option<&'m str>,
     /// Null is the API's value for a message without text. Some templates print an empty string as a separate turn, some
     /// servers reject null.
-    content: Option<&'m str>,
+    content: Option<Content<'m>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tool_calls: &'m [MessageToolCall],
 }
 
+/// The content of a message.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'m> {
+    Text(&'m str),
+    /// Text with images or audio.
+    Parts(Vec<Value>),
+}
+
 /// Returns a message as an item of the conversation. With `empty`, a message without text has an empty string.
 fn encode_message(message: &Message, empty: bool) -> Item<'_> {
-    let text = |role, content| Item { role, tool_call_id: None, content: Some(content), tool_calls: &[] };
+    let item = |role, content| Item { role, tool_call_id: None, content: Some(content), tool_calls: &[] };
+    let text = |role, content| item(role, Content::Text(content));
     match message {
         Message::System { content } => text("system", content),
-        Message::User { content } => text("user", content),
+        Message::User { content, attachments } if attachments.is_empty() => text("user", content),
+        Message::User { content, attachments } => {
+            item("user", Content::Parts(completions_parts(content, attachments)))
+        }
         Message::Assistant { content, tool_calls, .. } => {
             let is_null = content.is_empty() && !tool_calls.is_empty() && !empty;
-            let content = Some(content.as_str()).filter(|_| !is_null);
+            let content = Some(Content::Text(content)).filter(|_| !is_null);
             Item { role: "assistant", tool_call_id: None, content, tool_calls }
         }
-        Message::Tool { tool_call_id, content } => {
+        // Its attachments follow in a message of the user.
+        Message::Tool { tool_call_id, content, attachments: _ } => {
             Item { tool_call_id: Some(tool_call_id), ..text("tool", content) }
         }
     }
@@ -112,9 +127,9 @@ mod tests {
             model: String::from("m"),
             messages: [
                 Message::System { content: String::from("s") },
-                Message::User { content: String::from("u") },
+                Message::user("u"),
                 Message::Assistant { content: String::new(), tool_calls: vec![call], received: None },
-                Message::Tool { tool_call_id: String::from("call00001"), content: String::from("12") },
+                Message::tool("call00001", "12"),
                 Message::Assistant { content: String::new(), tool_calls: Vec::new(), received: None },
             ]
             .map(Arc::new)

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use deftool_lang::spec::Api;
 use serde_json::{Map, Value};
 
+use super::attachments::{attachment_bytes, sent_attachments};
 use super::call_ids::with_valid_ids;
 use super::completions::ChatCompletions;
 use super::format::{BodyFormat, Group, push};
@@ -33,8 +34,9 @@ pub struct Body {
     json: Bytes,
     /// The members. The value of the conversation is null.
     members: Map<String, Value>,
-    /// Length of the conversation in `json`, in bytes.
+    /// Length of the conversation in `json` without images and audio, in bytes.
     conversation_bytes: usize,
+    unsent: Vec<String>,
 }
 
 impl Body {
@@ -53,9 +55,14 @@ impl Body {
         self.members.get(name)
     }
 
-    /// The length of the conversation, in bytes.
+    /// The length of the conversation without images and audio, in bytes.
     pub fn conversation_bytes(&self) -> usize {
         self.conversation_bytes
+    }
+
+    /// The lines of new images and audio that the server does not accept, each with the reason.
+    pub fn unsent(&self) -> &[String] {
+        &self.unsent
     }
 }
 
@@ -87,6 +94,7 @@ impl BodyEncoder {
         let api = form.effective_api();
         let format = format_of(api);
         let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
+        let (returned, unsent) = sent_attachments(returned, request, form);
         let messages = shape_messages(&returned, form.fallbacks);
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
@@ -132,7 +140,7 @@ impl BodyEncoder {
                     None => json.push(b'['),
                 }
                 json.push(b']');
-                conversation_bytes = json.len() - start;
+                conversation_bytes = json.len() - start - attachment_bytes(&messages);
             } else {
                 push(&mut json, value);
             }
@@ -140,7 +148,7 @@ impl BodyEncoder {
         json.push(b'}');
         let json = Bytes::from(json);
         self.items = json.slice(items);
-        Body { json, members, conversation_bytes }
+        Body { json, members, conversation_bytes, unsent }
     }
 
     /// Forgets the groups from the first that differs from `groups`. `leading` groups precede them.

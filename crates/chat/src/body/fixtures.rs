@@ -21,9 +21,9 @@ pub(super) fn request(model: &str, id: &str) -> ChatRequest {
     let tool_calls = vec![MessageToolCall::new(id, "f", "{}")];
     ChatRequest {
         messages: vec![
-            Arc::new(Message::User { content: String::from("hello") }),
+            Arc::new(Message::user("hello")),
             Arc::new(Message::Assistant { content: String::new(), tool_calls, received }),
-            Arc::new(Message::Tool { tool_call_id: id.to_owned(), content: String::from("1") }),
+            Arc::new(Message::tool(id, "1")),
         ],
         source,
         ..ChatRequest::default()

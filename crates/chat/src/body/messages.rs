@@ -17,8 +17,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use deftool_lang::tool::Attachment;
 use serde_json::{Map, Value, json};
 
+use super::attachments::messages_blocks;
 use super::format::{BodyFormat, Group, push_item};
 use super::model::{BodyForm, ChatRequest, ItemForm};
 use super::params::TOKEN_LIMITS;
@@ -154,18 +156,15 @@ fn role_of(message: &Message) -> Option<Role> {
 /// Returns the content blocks of a message.
 fn blocks_of(message: &Message) -> Vec<Value> {
     match message {
-        Message::System { content } | Message::User { content, .. } => {
-            text_block(content).into_iter().collect()
-        }
+        Message::System { content } => messages_blocks(content, &[]),
+        Message::User { content, attachments } => messages_blocks(content, attachments),
         Message::Assistant { content, tool_calls, received } => {
             assistant_blocks(content, tool_calls, received.as_deref())
         }
-        Message::Tool { tool_call_id, content, .. } => vec![result_block(tool_call_id, content)],
+        Message::Tool { tool_call_id, content, attachments } => {
+            vec![result_block(tool_call_id, content, attachments)]
+        }
     }
-}
-
-fn text_block(text: &str) -> Option<Value> {
-    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
 /// Returns the blocks of a reply: as they were received, or if they do not contain its text and its calls, new ones after
@@ -176,7 +175,7 @@ fn assistant_blocks(content: &str, calls: &[MessageToolCall], received: Option<&
         return blocks;
     }
     // The last text of a conversation must not end with blanks.
-    let text = text_block(content.trim_end());
+    let text = messages_blocks(content.trim_end(), &[]);
     let calls = calls.iter().map(|call| {
         let input = object_of(&call.function.arguments);
         json!({ "type": "tool_use", "id": call.id, "name": call.function.name, "input": input })
@@ -185,11 +184,13 @@ fn assistant_blocks(content: &str, calls: &[MessageToolCall], received: Option<&
     if rebuilt.is_empty() { rebuilt } else { first_thoughts(items).cloned().chain(rebuilt).collect() }
 }
 
-fn result_block(id: &str, content: &str) -> Value {
+fn result_block(id: &str, content: &str, attachments: &[Attachment]) -> Value {
     let mut block = Map::new();
     block.insert(String::from("type"), json!("tool_result"));
     block.insert(String::from("tool_use_id"), json!(id));
-    if !content.is_empty() {
+    if !attachments.is_empty() {
+        block.insert(String::from("content"), Value::from(messages_blocks(content, attachments)));
+    } else if !content.is_empty() {
         block.insert(String::from("content"), json!(content));
     }
     if is_error_result(content) {

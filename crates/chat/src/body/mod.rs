@@ -10,10 +10,12 @@
 //! | `format`, `completions`, `responses`, `messages` | the format of bodies for each API |
 //! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
 //! | `returned`, `call_ids` | the parts of earlier replies that go back to their server, and the ids of calls |
+//! | `attachments` | the images and audio that a server accepts |
 //! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
 //! | `retry` | the next fallback after a server rejected a body |
 //! | `truncation` | detection of prompts that a server truncates silently |
 
+mod attachments;
 mod call_ids;
 mod completions;
 mod encode;

@@ -144,11 +144,16 @@ pub enum BodyFallback {
     NoCacheControl,
     /// Omits `temperature`, `top_p` and `top_k`.
     NoSampling,
+    /// Omits the images and audio of results. Chat completions place them in a message of the user, and some servers
+    /// reject such a message after results.
+    NoResultImages,
+    /// Omits images and audio.
+    NoImages,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -173,6 +178,8 @@ impl BodyFallback {
         Self::TextOrCalls,
         Self::NoCacheControl,
         Self::NoSampling,
+        Self::NoResultImages,
+        Self::NoImages,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -202,6 +209,8 @@ impl BodyFallback {
             Self::TextOrCalls => "with the text beside calls at the end of its turn",
             Self::NoCacheControl => "without cache_control",
             Self::NoSampling => "without temperature, top_p and top_k",
+            Self::NoResultImages => "without the images of results",
+            Self::NoImages => "without images",
         }
     }
 
@@ -244,6 +253,8 @@ impl BodyFallback {
             Self::NoSampling => {
                 "400 or 422 that does not support `temperature`, `top_p` or `top_k`, if it was sent"
             }
+            Self::NoResultImages => "a server that rejects a message of the user after results",
+            Self::NoImages => "a server that reports that it does not take images, or not these",
         }
     }
 

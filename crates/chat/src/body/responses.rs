@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use deftool_lang::spec::Dialect;
 
+use super::attachments::responses_parts;
 use super::format::{BodyFormat, Group, push_item};
 use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
 use super::returned::response_items;
@@ -113,8 +114,8 @@ pub(super) fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
 /// Returns the items of a message. `number` is its position in the conversation.
 fn encode_message(number: usize, message: &Message, form: ItemForm) -> Vec<Value> {
     match message {
-        Message::System { content } => vec![input_text("system", content)],
-        Message::User { content } => vec![input_text("user", content)],
+        Message::System { content } => vec![input("system", responses_parts(content, &[]))],
+        Message::User { content, attachments } => vec![input("user", responses_parts(content, attachments))],
         Message::Assistant { content, tool_calls, received } => {
             let received = received.as_ref().map(|received| received.parts.items.as_slice());
             if let Some(items) = response_items(content, tool_calls, received.unwrap_or_default(), form) {
@@ -142,16 +143,20 @@ fn encode_message(number: usize, message: &Message, form: ItemForm) -> Vec<Value
             }));
             items
         }
-        Message::Tool { tool_call_id, content } => vec![json!({
+        Message::Tool { tool_call_id, content, attachments } => vec![json!({
             "type": "function_call_output",
             "call_id": tool_call_id,
-            "output": content,
+            "output": if attachments.is_empty() {
+                Value::from(content.as_str())
+            } else {
+                Value::Array(responses_parts(content, attachments))
+            },
         })],
     }
 }
 
-fn input_text(role: &str, text: &str) -> Value {
-    json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
+fn input(role: &str, parts: Vec<Value>) -> Value {
+    json!({ "type": "message", "role": role, "content": parts })
 }
 
 /// `{"type": "function", "function": {…}}` → `{"type": "function", …}`, always with an explicit `strict`.
@@ -202,7 +207,7 @@ mod tests {
     }
 
     fn user(text: &str) -> Message {
-        Message::User { content: text.to_owned() }
+        Message::user(text)
     }
 
     fn body_of(request: &ChatRequest) -> Value {
@@ -228,8 +233,8 @@ mod tests {
                 system("Be brief."),
                 user("u"),
                 Message::Assistant { content: String::from("Looking."), tool_calls: calls, received: None },
-                Message::Tool { tool_call_id: String::from("call00001"), content: String::from("[1]") },
-                Message::Tool { tool_call_id: String::from("call00002"), content: String::from("null") },
+                Message::tool("call00001", "[1]"),
+                Message::tool("call00002", "null"),
                 Message::Assistant { content: String::from("Calm."), tool_calls: Vec::new(), received: None },
                 user("again"),
                 Message::Assistant { content: String::new(), tool_calls: Vec::new(), received: None },
@@ -361,7 +366,7 @@ mod tests {
                 tool_calls: vec![MessageToolCall::new("1", "g", "{}")],
                 received: None,
             },
-            Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
+            Message::tool("1", "12"),
         ]
         .map(Arc::new)
         .into();

@@ -104,8 +104,8 @@ const NO_TOOLS: [&str; 12] = [
 /// that changes the body is applied; the next one follows if the server rejects that body for the same reason.
 const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
     use BodyFallback::{
-        CallPairs, EmptyContent, NoEarlierState, PlainRoles, SystemAsUser, SystemFirst, TextOrCalls,
-        UseResponses,
+        CallPairs, EmptyContent, NoEarlierState, NoResultImages, PlainRoles, SystemAsUser, SystemFirst,
+        TextOrCalls, UseResponses,
     };
     &[
         // OpenAI: models from gpt-5.4; pro and codex models. litellm#34569, 2026-07.
@@ -140,9 +140,9 @@ const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
         // Ministral 3; Spark 2.5; FireFunction 2.
         (&["got system", "role: system", "invalid role system"], &[SystemFirst, SystemAsUser]),
         // Gemma 3, Devstral.
-        (&["must alternate"], &[SystemFirst, PlainRoles]),
+        (&["must alternate"], &[SystemFirst, NoResultImages, PlainRoles]),
         // Mistral's API.
-        (&["unexpected role 'user'"], &[PlainRoles]),
+        (&["unexpected role 'user'"], &[NoResultImages, PlainRoles]),
         // Mistral, InternLM 2; Apertus; Qwen 3; Spark 2.5; GLM, code 1214.
         (
             &[
@@ -186,6 +186,16 @@ const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
         (&["ids were found without", "block must have a corresponding"], &[CallPairs, PlainRoles]),
     ]
 };
+
+/// Phrases about images and audio. Models without images: `OpenAI` (vllm#11629), `DeepSeek` (vercel/ai#9179), `OpenRouter`
+/// (nexu-io/nexu#733), Ollama (ollama/ollama#17301), LM Studio (lmstudio-bug-tracker#473), Groq, which wants a string;
+/// llama.cpp asks for the `mmproj` of the model, and vLLM reports that the model is not multimodal. Anthropic names the
+/// image that is too large.
+const IMAGE_REJECTIONS: [&str; 7] =
+    ["image", "audio", "vision", "mmproj", "multimodal", "multi-modal", "content must be a string"];
+
+/// The status of a request that is too large.
+const TOO_LARGE: u16 = 413;
 
 /// Whether a server's message reports a model without tool support.
 pub fn refuses_tools(message: &str) -> bool {
@@ -235,6 +245,9 @@ impl Rejection<'_> {
         // These messages are specific enough; older llama.cpp versions send those of chat templates with status 500.
         if (400..=599).contains(&status) && !matches!(status, 401 | 403 | 408 | 409 | 429 | 503) {
             candidates.extend(self.layout_fallbacks());
+            if status == TOO_LARGE || IMAGE_REJECTIONS.iter().any(|phrase| self.message.contains(phrase)) {
+                candidates.push(BodyFallback::NoImages);
+            }
         }
         if self.has("tools") && fallback == Fallback::On && refuses_tools(&self.message) {
             candidates.push(BodyFallback::NoTools);

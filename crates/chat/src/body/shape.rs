@@ -29,7 +29,7 @@ pub(super) fn shape_messages(messages: &[Arc<Message>], fallbacks: BodyFallbacks
     if fallbacks.has(BodyFallback::SystemAsUser) {
         let (system, mut others) = split_system(&shaped);
         if !system.is_empty() {
-            others.insert(0, Arc::new(Message::User { content: system }));
+            others.insert(0, Arc::new(Message::user(system)));
         }
         shaped = Cow::Owned(others);
     } else if fallbacks.has(BodyFallback::SystemFirst) || fallbacks.has(BodyFallback::PlainRoles) {
@@ -76,7 +76,10 @@ fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
             }
             calls.clone_from(tool_calls);
         }
-        (Message::User { content: before }, Message::User { content }) => join(before, content),
+        (Message::User { content: before, attachments: earlier }, Message::User { content, attachments }) => {
+            join(before, content);
+            earlier.extend_from_slice(attachments);
+        }
         _ => {}
     }
     true
@@ -202,9 +205,10 @@ fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
                 }
                 Arc::new(Message::Assistant { content, tool_calls: Vec::new(), received: None })
             }
-            Message::Tool { tool_call_id, content } => {
+            Message::Tool { tool_call_id, content, attachments } => {
                 let name = names.iter().rev().find(|(id, _)| id == tool_call_id).map_or("", |(_, name)| name);
-                Arc::new(Message::User { content: format!("Result of {name}:\n{content}") })
+                let content = format!("Result of {name}:\n{content}");
+                Arc::new(Message::User { content, attachments: attachments.clone() })
             }
             Message::System { .. } | Message::User { .. } => Arc::clone(message),
         });
@@ -223,12 +227,11 @@ mod tests {
 
     fn conversation() -> Vec<Arc<Message>> {
         let call = |id: &str, name: &str| MessageToolCall::new(id, name, r#"{"a":1}"#);
-        let result =
-            |id: &str, text: &str| Message::Tool { tool_call_id: id.into(), content: text.to_owned() };
+        let result = |id: &str, text: &str| Message::tool(id, text);
         [
             Message::System { content: "bios".into() },
             Message::System { content: "be kind".into() },
-            Message::User { content: "hello".into() },
+            Message::user("hello"),
             Message::Assistant {
                 content: "hm".into(),
                 tool_calls: vec![call("1", "f"), call("2", "g")],
@@ -250,12 +253,12 @@ mod tests {
         let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
         let show = |message: &Arc<Message>| match &**message {
             Message::System { content } => format!("s:{content}"),
-            Message::User { content } => format!("u:{content}"),
+            Message::User { content, .. } => format!("u:{content}"),
             Message::Assistant { content, tool_calls, .. } => {
                 let ids: Vec<&str> = tool_calls.iter().map(|call| call.id.as_str()).collect();
                 format!("a:{content}:{}", ids.join(","))
             }
-            Message::Tool { tool_call_id, content } => format!("t:{tool_call_id}:{content}"),
+            Message::Tool { tool_call_id, content, .. } => format!("t:{tool_call_id}:{content}"),
         };
         shape_messages(messages, fallbacks).iter().map(show).collect()
     }
@@ -277,7 +280,7 @@ mod tests {
             let message = |(role, content): &(&str, &str)| {
                 let content = (*content).to_owned();
                 match *role {
-                    "user" => Message::User { content },
+                    "user" => Message::user(content),
                     _ => Message::Assistant { content, tool_calls: Vec::new(), received: None },
                 }
             };

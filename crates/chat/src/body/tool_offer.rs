@@ -135,7 +135,7 @@ mod tests {
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         let mut request = ChatRequest { tools: vec![tool("f"), tool("g")], ..ChatRequest::default() };
         request.params.insert("tool_choice".into(), choice.clone());
-        request.messages.push(Message::User { content: "hello".into() }.into());
+        request.messages.push(Message::user("hello").into());
         if called {
             let tool_calls = vec![MessageToolCall::new("1", "f", "{}")];
             request

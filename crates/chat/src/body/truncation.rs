@@ -41,7 +41,7 @@ mod tests {
         let usage = |prompt_tokens| Usage { prompt_tokens, completion_tokens: 5, ..Usage::default() };
         let of = |dialect, context| Capabilities { context, ..Capabilities::of(dialect) };
         let body = |api, text: &str| {
-            let messages = vec![Message::User { content: text.to_owned() }.into()];
+            let messages = vec![Message::user(text).into()];
             let request = ChatRequest { messages, ..ChatRequest::default() };
             request.encode_body(BodyForm { api, ..BodyForm::default() })
         };

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::{BiosBudget, SystemMessages};
+use deftool_lang::tool::Attachment;
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
@@ -19,6 +20,8 @@ pub(super) struct AnsweredCall {
     pub(super) call: MessageToolCall,
     /// The answer for the model.
     pub(super) content: String,
+    /// The images and audio of the answer.
+    pub(super) attachments: Vec<Attachment>,
 }
 
 /// Returns the messages of the next chat request.
@@ -86,8 +89,8 @@ fn insert_lines(messages: &mut Vec<Arc<Message>>, mut lines: String) {
     let is_input =
         |message: &&mut Arc<Message>| matches!(***message, Message::User { .. } | Message::Tool { .. });
     match messages.iter_mut().rev().find(is_input).map(Arc::make_mut) {
-        Some(Message::Tool { tool_call_id: _, content }) => join(content, &lines),
-        Some(Message::User { content }) => {
+        Some(Message::Tool { content, .. }) => join(content, &lines),
+        Some(Message::User { content, .. }) => {
             join(&mut lines, content);
             *content = lines;
         }
@@ -105,9 +108,9 @@ pub(super) fn append_answered(
 ) {
     let (calls, results): (Vec<_>, Vec<_>) = answered
         .into_iter()
-        .map(|AnsweredCall { call, content }| {
+        .map(|AnsweredCall { call, content, attachments }| {
             let tool_call_id = call.id.clone();
-            (call, Message::Tool { tool_call_id, content })
+            (call, Message::Tool { tool_call_id, content, attachments })
         })
         .unzip();
     let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls, received };

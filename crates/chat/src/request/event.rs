@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use deftool_lang::schema::RepairKind;
 use deftool_lang::spec::BudgetUnit;
+use deftool_lang::tool::Attachment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -105,6 +106,9 @@ pub enum Event {
         /// The result; may be `null`.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         result: Option<Value>,
+        /// The images and audio of the result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
         /// The error: `kind`, `message` and optionally `path` and `details`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Value>,

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn ids_of_the_server_are_kept_and_missing_or_repeated_ones_are_replaced() {
-        let old = Message::Tool { tool_call_id: "functions.f:0".into(), content: "1".into() };
+        let old = Message::tool("functions.f:0", "1");
         let mut ids = IdGenerator::new(7, &[old]);
         for (server, expected) in [
             (Some("call_abc"), Some("call_abc")),

@@ -18,6 +18,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use deftool_lang::tool::Attachment;
 use serde_json::{Value, json};
 
 use super::ids::IdGenerator;
@@ -59,10 +60,13 @@ pub fn normalize_conversation(messages: Vec<Message>) -> Vec<Message> {
     alternate(normalizer.out)
 }
 
+/// The text and the attachments of a result.
+type ReceivedResult = (String, Vec<Attachment>);
+
 struct Normalizer {
     out: Vec<Message>,
     /// The ids of the last message's calls, each with its result if it was received.
-    open: Vec<(String, Option<String>)>,
+    open: Vec<(String, Option<ReceivedResult>)>,
     /// Number of calls in `open` without a result.
     missing: usize,
     /// Positions in `open` without a result, by the original id.
@@ -76,7 +80,9 @@ struct Normalizer {
 impl Normalizer {
     fn take(&mut self, message: Message) {
         match message {
-            Message::Tool { tool_call_id, content } => self.take_result(&tool_call_id, content),
+            Message::Tool { tool_call_id, content, attachments } => {
+                self.take_result(&tool_call_id, (content, attachments));
+            }
             Message::Assistant { content, tool_calls, received } => {
                 if content.trim().is_empty() && tool_calls.is_empty() {
                     // The message is empty, and some servers reject it.
@@ -106,10 +112,10 @@ impl Normalizer {
     }
 
     /// Assigns a result to the first call of the last reply that has this id and no result.
-    fn take_result(&mut self, original_id: &str, content: String) {
+    fn take_result(&mut self, original_id: &str, received: ReceivedResult) {
         let position = self.waiting.get_mut(original_id).and_then(VecDeque::pop_front);
         if let Some((_, result)) = position.and_then(|position| self.open.get_mut(position)) {
-            *result = Some(content);
+            *result = Some(received);
             self.missing = self.missing.saturating_sub(1);
         }
     }
@@ -117,8 +123,8 @@ impl Normalizer {
     /// Writes the results of the open calls in the order of the calls, then the messages that were received in between.
     fn close(&mut self) {
         let results = self.open.drain(..).map(|(tool_call_id, result)| {
-            let content = result.unwrap_or_else(unanswered);
-            Message::Tool { tool_call_id, content }
+            let (content, attachments) = result.unwrap_or_else(|| (unanswered(), Vec::new()));
+            Message::Tool { tool_call_id, content, attachments }
         });
         self.out.extend(results);
         self.out.append(&mut self.deferred);
@@ -157,7 +163,7 @@ fn alternate(messages: Vec<Message>) -> Vec<Message> {
                     received: None,
                 });
             }
-            (None, Some(Role::Assistant)) => out.push(Message::User { content: String::from(NO_MESSAGE) }),
+            (None, Some(Role::Assistant)) => out.push(Message::user(String::from(NO_MESSAGE))),
             _ => {}
         }
         last = role.or(last);

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// The digits of base64: RFC 4648, 4.
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use super::base64::to_base64;
 
 /// Returns the 64-bit FNV-1a hash, which is the same in every version of deftool.
 pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
@@ -22,26 +21,25 @@ pub fn digest<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&hash.finalize())
+}
+
+/// Returns the SHA-256 of bytes in hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// Returns the SHA-256 of a text in base64, as in the `sha256-…` sources of a Content-Security-Policy.
 pub fn sha256_base64(text: &str) -> String {
-    let hash = Sha256::digest(text);
-    let mut coded = String::new();
-    for chunk in hash.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            coded.push(if digit > chunk.len() { '=' } else { char::from(DIGITS[value as usize]) });
-        }
-    }
-    coded
+    to_base64(&Sha256::digest(text))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

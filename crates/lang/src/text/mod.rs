@@ -3,6 +3,7 @@
 //! A [`Span`] is a half-open byte range in one source. A [`LineIndex`] converts offsets to the 1-based line and column
 //! that messages show; columns count characters.
 
+mod base64;
 mod hash;
 mod line_index;
 mod removal;
@@ -11,7 +12,8 @@ mod source;
 mod span;
 mod web_page;
 
-pub use hash::{digest, fnv1a, sha256_base64};
+pub use base64::{from_base64, to_base64};
+pub use hash::{digest, fnv1a, sha256_base64, sha256_hex};
 pub use line_index::{LineColumn, LineIndex};
 pub use removal::removal;
 pub use shown::{exact, is_readable, one_line, readable};

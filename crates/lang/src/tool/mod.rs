@@ -2,6 +2,7 @@
 //!
 //! A [`ToolRunner`] only receives arguments that are valid under the tool's schema.
 
+mod attachment;
 mod source;
 mod trace;
 
@@ -16,6 +17,10 @@ use serde_json::Value;
 use crate::schema::{Accepted, Arguments, ToolEntry, Violation};
 use crate::spec::Effect;
 
+pub use attachment::{
+    Attachment, AttachmentData, AttachmentStore, MAX_ATTACHMENT, MediaType, Refused, ToolOutput, attach,
+    data_line,
+};
 pub use source::{JoinedTools, ToolSource, Toolbox};
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};
 
@@ -86,7 +91,7 @@ pub trait ToolRunner: Send + Sync {
     /// Runs `call` to completion. Dropping the future cancels the call and must stop everything that it started. This
     /// is the only way to cancel a call, and the caller does not wait for the cleanup: start a task for slow cleanup in
     /// the `Drop` of a guard.
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>>;
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
 }
 
 /// The kind of a call failure. The names are stable: they appear in `error[kind]` and in JSON.
@@ -188,12 +193,12 @@ fn invalid_arguments(tool: &ToolEntry, violations: Vec<Violation>) -> ToolError 
     error
 }
 
-/// Returns the result of a call if it matches the tool's `:returns`.
+/// Returns the result of a call if its value matches the tool's `:returns`.
 ///
 /// # Errors
 /// Returns an error if it does not match.
-pub fn check_result(tool: &ToolEntry, result: Value) -> Result<Value, ToolError> {
-    let Some(Err(violations)) = tool.returns.as_ref().map(|schema| schema.validate(&result)) else {
+pub fn check_result(tool: &ToolEntry, result: ToolOutput) -> Result<ToolOutput, ToolError> {
+    let Some(Err(violations)) = tool.returns.as_ref().map(|schema| schema.validate(&result.value)) else {
         return Ok(result);
     };
     let mut violations = violations.into_iter();

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
-use super::{CallContext, ToolCall, ToolError, ToolRunner};
+use super::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use crate::schema::ToolSet;
 
 /// The tools of a source at one time, and their runner.
@@ -106,7 +105,7 @@ struct JoinedRunner {
 }
 
 impl ToolRunner for JoinedRunner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let is_added = self.added.tools.get(&call.name).is_some();
         let runner = if is_added { &self.added.runner } else { &self.base };
         runner.run(call, context)

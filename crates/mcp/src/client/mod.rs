@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_lang::schema::{ToolEntry, ToolSet, to_current_draft};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, ToolSource, Toolbox};
+use deftool_lang::tool::{
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner, ToolSource, Toolbox,
+};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
 use serde_json::Value;
@@ -184,7 +186,7 @@ struct RemoteRunner {
 }
 
 impl ToolRunner for RemoteRunner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         async move {
             for server in self.servers.iter() {
                 let tools = server.tools();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deftool_lang::schema::ToolEntry;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, check_result};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, check_result};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestParamsMeta};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
@@ -112,11 +112,11 @@ impl Server {
         tool: &RemoteTool,
         call: ToolCall,
         context: CallContext,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<ToolOutput, ToolError> {
         match self.answer(tool, call, context).await {
-            Ok(mut value) => {
-                (self.options.redact)(&mut value);
-                Ok(value)
+            Ok(mut output) => {
+                (self.options.redact)(&mut output.value);
+                Ok(output)
             }
             Err(error) => Err(ToolError {
                 message: self.options.redacted(error.message),
@@ -131,7 +131,7 @@ impl Server {
         tool: &RemoteTool,
         call: ToolCall,
         context: CallContext,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<ToolOutput, ToolError> {
         let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let mut params = CallToolRequestParams::new(tool.remote_name.clone());
         params.arguments = call.arguments.as_object().cloned();
@@ -172,14 +172,21 @@ impl Server {
         }
     }
 
-    async fn result(&self, tool: &RemoteTool, result: &Value, limit: Duration) -> Result<Value, ToolError> {
+    async fn result(
+        &self,
+        tool: &RemoteTool,
+        result: &Value,
+        limit: Duration,
+    ) -> Result<ToolOutput, ToolError> {
         // Results of another kind ask for input, or name a task.
         if result.get("resultType").is_some_and(|kind| kind != "complete" && !kind.is_null()) {
             let message = "the tool asks for more input, which deftool does not support";
             return Err(self.error(ToolErrorKind::Failure, message));
         }
         let error = |message| ToolError::new(ToolErrorKind::ErrorResult, message);
-        let CallResult { value, is_structured, unknown } = CallResult::read(result).map_err(error)?;
+        let CallResult { value, attachments, is_structured, unknown } =
+            CallResult::read(result).map_err(error)?;
+        let output = ToolOutput { value, attachments };
         for kind in unknown {
             let name = &tool.remote_name;
             self.report_once(format!(
@@ -187,7 +194,7 @@ impl Server {
             ));
         }
         if is_structured {
-            return self.check(Arc::clone(&tool.entry), value, limit).await;
+            return self.check(Arc::clone(&tool.entry), output, limit).await;
         }
         if tool.entry.returns.is_some() {
             let name = &tool.remote_name;
@@ -195,12 +202,17 @@ impl Server {
                 "`{name}` returns a text instead of the result that its schema describes"
             ));
         }
-        Ok(value)
+        Ok(output)
     }
 
     /// Returns the result of a call if it matches the output schema of the tool. Validates it in another thread and with
     /// a time limit, because the server chooses both.
-    async fn check(&self, entry: Arc<ToolEntry>, result: Value, limit: Duration) -> Result<Value, ToolError> {
+    async fn check(
+        &self,
+        entry: Arc<ToolEntry>,
+        result: ToolOutput,
+        limit: Duration,
+    ) -> Result<ToolOutput, ToolError> {
         if entry.returns.is_none() {
             return Ok(result);
         }

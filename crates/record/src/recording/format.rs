@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use deftool_chat::request::{Approval, Failure, RequestOptions, RunStart};
 use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{Attachment, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -162,6 +162,8 @@ pub enum Line {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         result: Option<Value>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },

@@ -16,7 +16,7 @@ const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_tex
 /// Redacts all texts of a message, in place. A part that only its server can read is dropped: it may be signed.
 pub fn redact_message(message: &mut Message, mask: &Mask) {
     match message {
-        Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+        Message::System { content } | Message::User { content, .. } | Message::Tool { content, .. } => {
             mask.in_place(content);
         }
         Message::Assistant { content, tool_calls, received } => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use deftool_chat::request::Approval;
-use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use serde_json::{Value, json};
 
 use super::calls::{Answer, RecordedCall};
@@ -34,7 +34,7 @@ pub enum CallPlan {
     /// Run the tool.
     Run,
     /// Return this result, after a delay.
-    Return(Result<Value, ToolError>, Option<Duration>),
+    Return(Result<ToolOutput, ToolError>, Option<Duration>),
     /// Never answer: the recorded call was abandoned.
     Never,
 }
@@ -111,7 +111,7 @@ impl ReplayCursor {
     }
 
     /// Handles the result of a tool. Advances the clock to the time of the recorded result, and compares the results.
-    pub fn on_result(&self, id: &str, result: &Result<Value, ToolError>) {
+    pub fn on_result(&self, id: &str, result: &Result<ToolOutput, ToolError>) {
         self.take(id, false);
         if self.options.recorded_tools {
             return;
@@ -142,9 +142,10 @@ impl ReplayCursor {
 }
 
 /// Returns the result of a call for a comparison, without the details of an error.
-fn comparable(result: &Result<Value, ToolError>) -> Value {
+fn comparable(result: &Result<ToolOutput, ToolError>) -> Value {
     match result {
-        Ok(value) => json!({"result": value}),
+        Ok(ToolOutput { value, attachments }) if attachments.is_empty() => json!({"result": value}),
+        Ok(ToolOutput { value, attachments }) => json!({"result": value, "attachments": attachments}),
         Err(ToolError { kind, message, path, .. }) => {
             json!({"error": {"kind": kind, "message": message, "path": path}})
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use deftool_chat::request::Approval;
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{ToolError, ToolOutput};
 use deftool_process::lock;
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(super) struct RecordedCall {
     pub(super) at_ms: u64,
     pub(super) arguments: Value,
     /// End time and result; `None`: the call was abandoned.
-    pub(super) finished: Option<(u64, Result<Value, ToolError>)>,
+    pub(super) finished: Option<(u64, Result<ToolOutput, ToolError>)>,
 }
 
 impl Calls {
@@ -59,12 +59,15 @@ impl Calls {
                     let call = RecordedCall { id, at_ms: *at_ms, arguments, finished: None };
                     started.entry(name.clone()).or_default().push_back(call);
                 }
-                Line::ToolFinished { at_ms, id, name, result, error } => {
+                Line::ToolFinished { at_ms, id, name, result, attachments, error } => {
                     let calls = started.get_mut(name).into_iter().flatten();
                     if let Some(call) = calls.rev().find(|call| call.id == *id && call.finished.is_none()) {
                         let given = match error {
                             Some(error) => Err(error.clone()),
-                            None => Ok(result.clone().unwrap_or_default()),
+                            None => {
+                                let (value, attachments) = (result.clone(), attachments.clone());
+                                Ok(ToolOutput { value: value.unwrap_or_default(), attachments })
+                            }
                         };
                         call.finished = Some((*at_ms, given));
                     }

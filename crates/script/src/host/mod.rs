@@ -26,7 +26,7 @@ pub use docs::{FunctionDoc, TableDoc, ValueDoc};
 pub use http::client_builder;
 #[cfg(unix)]
 pub use process::start_program;
-pub(super) use state::{Host, Marks, Phase, TaskThread};
+pub(super) use state::{Host, Marks, Phase, ResultMarks, TaskThread};
 
 use super::script::Script;
 

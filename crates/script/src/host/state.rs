@@ -269,10 +269,27 @@ pub(crate) struct Marks {
     pub(crate) array: Table,
     /// The metatable of tables from `tool.failure`.
     pub(crate) failure: Table,
+    /// The metatable of tables from `tool.image` and `tool.audio`.
+    pub(crate) media: Table,
     /// Calls a function and stores the value that it raises.
     pub(crate) guard: Function,
     /// Adds a safepoint to each function of a table: some are slow, and C functions may call them in a loop.
     pub(crate) cover: Function,
+}
+
+impl Marks {
+    /// Returns the marks that a result may contain.
+    pub(crate) fn of_results(&self) -> ResultMarks {
+        let Self { array, failure, media, .. } = self;
+        ResultMarks { array: array.clone(), failure: failure.clone(), media: media.clone() }
+    }
+}
+
+/// The metatables of tables that a result may contain. See [`Marks`].
+pub(crate) struct ResultMarks {
+    pub(crate) array: Table,
+    pub(crate) failure: Table,
+    pub(crate) media: Table,
 }
 
 /// A task: an optional delay, then a Lua thread.

@@ -1,22 +1,25 @@
 //! `tool`: the context of the current call. `name`, `request_id`, `job_name`, `worker` and `idempotency_key` are strings
 //! (empty outside of a request); `deadline` is the number of seconds left. `log(level, text)`; `progress(fraction, text)` (fraction from
 //! 0 to 1, or nil); `failure(message)` creates an expected failure for `error(tool.failure("…"))`, with a message for
-//! the model.
+//! the model. `image(bytes)` and `audio(bytes)` create parts of a result beside its JSON.
 //!
 //! The fields are computed on each read, and are nil while a script loads: Luau may resolve `tool.name` once at load,
 //! and would then return the value of the first call to all calls.
 
 use std::rc::Rc;
 
+use deftool_lang::tool::{MAX_ATTACHMENT, MediaType};
 use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
 use super::arguments::{argument_error, number_argument, text_argument};
 use super::docs::{FunctionDoc, TableDoc, ValueDoc};
 use super::state::{Host, Marks, Phase};
+use crate::error::HostError;
 use crate::events::LogLevel;
 
 pub(super) const DOC: TableDoc = TableDoc {
-    types: "type Failure = { message: string }",
+    types: "type Failure = { message: string }\n\
+            type Media = { read bytes: string }",
     values: &[
         ValueDoc { name: "name", luau_type: "string", about: "The name of the tool." },
         ValueDoc { name: "request_id", luau_type: "string", about: "The ID of the request, or empty outside of a request." },
@@ -46,6 +49,16 @@ pub(super) const DOC: TableDoc = TableDoc {
             "Creates an expected failure to raise with `error` or to return. The model receives the message without location and traceback.",
         )
         .with_example("error(tool.failure(\"unknown city\"))"),
+        FunctionDoc::new(
+            "image",
+            "(bytes: string) -> Media",
+            "Creates an image to return, alone or anywhere in the result. The model receives it if its server takes images, otherwise a line with its type and size. It must be PNG, JPEG, GIF or WebP, with at most 20 MB.",
+        ),
+        FunctionDoc::new(
+            "audio",
+            "(bytes: string) -> Media",
+            "Creates audio to return, as `tool.image`. It must be WAV or MP3, with at most 20 MB.",
+        ),
     ],
     ..TableDoc::new("tool", "The current call. The fields are nil while the script loads.")
 };
@@ -95,6 +108,12 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
             Ok(table)
         })?,
     )?;
+    for (name, is_image) in [("image", true), ("audio", false)] {
+        let media = marks.media.clone();
+        let create =
+            move |lua: &Lua, arguments: MultiValue| media_table(lua, &arguments, &media, name, is_image);
+        table.raw_set(name, lua.create_function(create)?)?;
+    }
     let metatable = lua.create_table()?;
     let shared = Rc::clone(host);
     metatable.raw_set(
@@ -107,6 +126,34 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
     metatable.raw_set("__metatable", "the call's context")?;
     metatable.set_readonly(true);
     table.set_metatable(Some(metatable))?;
+    Ok(table)
+}
+
+/// Creates the table of an image or of audio. It holds the Lua string, which counts towards the memory of the script.
+fn media_table(
+    lua: &Lua,
+    arguments: &MultiValue,
+    mark: &Table,
+    name: &str,
+    is_image: bool,
+) -> mlua::Result<Table> {
+    let function = format!("tool.{name}");
+    let Some(LuaValue::String(bytes)) = arguments.front() else {
+        return Err(argument_error(&function, "a string", arguments.front()));
+    };
+    let fails = |reason: &str| Err(HostError::script(format!("{function}: {reason}")));
+    let length = bytes.as_bytes().len();
+    if length > MAX_ATTACHMENT {
+        return fails(&format!("{length} bytes are more than {MAX_ATTACHMENT}"));
+    }
+    if MediaType::of(&bytes.as_bytes()).is_none_or(|media_type| media_type.is_image() != is_image) {
+        let formats = if is_image { "PNG, JPEG, GIF or WebP" } else { "WAV or MP3" };
+        return fails(&format!("the bytes are not {formats}"));
+    }
+    let table = lua.create_table()?;
+    table.raw_set("bytes", bytes)?;
+    table.set_metatable(Some(mark.clone()))?;
+    table.set_readonly(true);
     Ok(table)
 }
 

@@ -10,7 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind, Usage};
+use deftool_lang::tool::{Attachment, ToolCall, ToolError, ToolErrorKind, ToolOutput, Usage, attach};
 use deftool_process::HelperProgram;
 use deftool_process::frame::{NO_PAYLOAD, frame_length, head, invalid, write_frame};
 use serde_json::Value;
@@ -219,9 +219,9 @@ impl Child {
                         meter.record(Usage { load, run, memory });
                     }
                 }
-                Reply::Returned(number) if is_loaded && number == self.calls => {
+                Reply::Returned(number, coded) if is_loaded && number == self.calls => {
                     return match serde_json::from_slice::<Value>(&result) {
-                        Ok(result) => Ended::Answered(Ok(result)),
+                        Ok(value) => Ended::Answered(Ok(output_of(value, &coded))),
                         Err(error) => Ended::Broken(invalid_reply(&error.into())),
                     };
                 }
@@ -327,6 +327,15 @@ fn invalid_reply(error: &io::Error) -> ToolError {
 
 fn canceled_error() -> ToolError {
     ToolError::new(ToolErrorKind::Canceled, "the call was cancelled")
+}
+
+/// Returns a result that a child sent. What is not an attachment is left out.
+fn output_of(value: Value, coded: &[String]) -> ToolOutput {
+    let mut attachments = Vec::new();
+    for coded in coded {
+        attach(&mut attachments, Attachment::from_base64(coded, ""));
+    }
+    ToolOutput { value, attachments }
 }
 
 /// Limits and cleans the texts of an error that a child sent.

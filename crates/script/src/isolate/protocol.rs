@@ -83,8 +83,8 @@ pub(super) enum Reply {
     Used(Duration, Duration, u64),
     /// The contract of the source, or the reason why it does not compile.
     Checked(Result<Contract, LoadError>),
-    /// The call of that number returned; its result follows.
-    Returned(u64),
+    /// The call of that number returned, with attachments in base64; the value of its result follows.
+    Returned(u64, Vec<String>),
     /// The call of that number failed.
     Failed(u64, ToolError),
 }

@@ -11,13 +11,12 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
+use deftool_lang::tool::{Attachment, CallContext, ToolError, ToolErrorKind, ToolOutput, Usage};
 use deftool_process::frame::{NO_PAYLOAD, head, read_frame, write_frame};
 use deftool_process::{confine, kill_programs, lock};
-use serde_json::Value;
 
 use super::protocol::{GREETING, Reply, Request, WireCall, arguments};
-use crate::control::{Control, Stop};
+use crate::control::{Answer, Control, Stop};
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::limits::{DEFAULT_MEMORY, STACK_SIZE};
 use crate::runner::pool::Pool;
@@ -189,7 +188,10 @@ impl<W: Write + Send + 'static> Server<W> {
                     send(&self.output, &Reply::Used(load, run, memory), NO_PAYLOAD)?;
                 }
                 match answer {
-                    Ok(result) => send(&self.output, &Reply::Returned(call.number), Some(&result)),
+                    Ok(ToolOutput { value, attachments }) => {
+                        let coded = attachments.iter().filter_map(Attachment::to_base64).collect();
+                        send(&self.output, &Reply::Returned(call.number, coded), Some(&value))
+                    }
                     Err(error) => send(&self.output, &Reply::Failed(call.number, error), NO_PAYLOAD),
                 }
             }
@@ -209,7 +211,7 @@ impl<W: Write + Send + 'static> Server<W> {
         arguments: &Arguments,
         context: CallContext,
         control: &Arc<Control>,
-    ) -> Result<Value, ToolError> {
+    ) -> Answer {
         let Some(script) = self.scripts.get(&call.script) else {
             let message = format!("unknown script number {}", call.script);
             return Err(ToolError::new(ToolErrorKind::Internal, message));

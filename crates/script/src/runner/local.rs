@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
-use serde_json::Value;
+use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, ToolOutput};
 
 use crate::control::Control;
 use crate::error;
@@ -56,7 +55,7 @@ impl LocalVm {
     ///
     /// # Errors
     /// When the call fails.
-    pub fn call(&mut self, arguments: &Arguments, context: CallContext) -> Result<Value, ToolError> {
+    pub fn call(&mut self, arguments: &Arguments, context: CallContext) -> Result<ToolOutput, ToolError> {
         let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
         let mut vm = match self.vm.take() {
             Some(vm) => vm,

@@ -19,10 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use deftool_process::lock;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 
@@ -147,7 +146,7 @@ impl ScriptRunner {
         script: Arc<Script>,
         call: ToolCall,
         context: CallContext,
-    ) -> BoxFuture<'static, Result<Value, ToolError>> {
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let timeout = limit(&script, &context, self.shared.options.timeout);
         let memory = script.memory.unwrap_or(self.shared.options.memory);
         if let Some(pool) = &self.processes {

@@ -430,7 +430,7 @@ async fn call(
     let (answer, _) = vm.call(&arguments, context, &control).await;
     let memory = loaded.script.memory.unwrap_or(DEFAULT_MEMORY);
     let answer = answer.map_err(|error| error::with_location(error, &loaded.script.file, memory))?;
-    check_result(&loaded.entry, answer)
+    check_result(&loaded.entry, answer).map(|output| output.value)
 }
 
 /// Applies `options` to a tool.

@@ -18,15 +18,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
+use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, ToolOutput, Usage};
 use futures_util::stream::{FuturesUnordered, Stream};
-use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
-use serde_json::Value;
+use mlua::{Function, Lua, MultiValue, Value as LuaValue};
 
 use self::sandbox::{ExtendGlobals, Sandbox};
 use crate::control::{Answer, Control, Watched, now, poll_memory};
 use crate::events::{LogLevel, ScriptSink};
-use crate::host::{Host, Phase, TaskThread};
+use crate::host::{Host, Phase, ResultMarks, TaskThread};
 use crate::script::{Parameter, Script};
 use crate::{convert, error};
 
@@ -148,7 +147,7 @@ impl Vm {
 
     async fn run(&self, arguments: Option<&Arguments>, control: &Arc<Control>, started: u64) -> Answer {
         let function = self.load()?;
-        let Some(arguments) = arguments else { return Ok(Value::Null) };
+        let Some(arguments) = arguments else { return Ok(ToolOutput::default()) };
         if self.loaded.get() == NOT_LOADED {
             self.loaded.set(now());
         }
@@ -210,13 +209,13 @@ impl Vm {
     /// Creates the callback that an `:async` tool gets as its first argument.
     fn callback(&self) -> mlua::Result<Function> {
         let host = Rc::clone(&self.host);
-        let (array, failure) = (self.sandbox.marks.array.clone(), self.sandbox.marks.failure.clone());
+        let marks = self.sandbox.marks.of_results();
         self.lua().create_function(move |_, result: LuaValue| {
             if host.answer.borrow().is_some() {
                 host.log(LogLevel::Warn, "the callback was called again; the first result counts");
                 return Ok(());
             }
-            let answer = answer_of(&result, &array, &failure);
+            let answer = answer_of(&result, &marks);
             host.answer.replace(Some(answer));
             Ok(())
         })
@@ -247,7 +246,7 @@ impl Vm {
             }
             if self.host.answer.borrow().is_some() {
                 // `final_answer` uses the answer of the callback.
-                return Poll::Ready(Ok(Value::Null));
+                return Poll::Ready(Ok(ToolOutput::default()));
             }
             if main_ended && tasks.is_empty() {
                 return Poll::Ready(Err(ToolError::new(
@@ -319,7 +318,7 @@ impl Vm {
     }
 
     fn serialise(&self, result: &LuaValue) -> Answer {
-        answer_of(result, &self.sandbox.marks.array, &self.sandbox.marks.failure)
+        answer_of(result, &self.sandbox.marks.of_results())
     }
 
     /// Converts an error that the guard did not catch: an error of mlua, or a stop, which interrupts the guard too.
@@ -350,14 +349,14 @@ impl Vm {
 }
 
 /// Converts the result of a call to its answer. A returned `tool.failure` has the same effect as a raised one.
-fn answer_of(result: &LuaValue, array: &Table, failure: &Table) -> Answer {
+fn answer_of(result: &LuaValue, marks: &ResultMarks) -> Answer {
     if let LuaValue::Table(table) = result
         && table.has_metatable()
-        && let error::Raised::Failure(message) = error::read_raised(result, failure)
+        && let error::Raised::Failure(message) = error::read_raised(result, &marks.failure)
     {
         return Err(ToolError::new(ToolErrorKind::Failure, error::message(&message)));
     }
-    convert::to_json(result, array).map_err(|error| convert::unserialisable(&error))
+    convert::to_output(result, marks).map_err(|error| convert::unserialisable(&error))
 }
 
 fn internal(error: &mlua::Error) -> ToolError {
@@ -420,6 +419,6 @@ mod tests {
         let control = || Control::new(Duration::from_secs(60), None);
         let source = "local n = 0 for i = 1, 1000 do n += i end return function() return n end";
         let answers = run(source, vec![control(), control(), control()], |ended| ended.stop(Stop::Canceled));
-        assert_eq!(answers, vec![Ok(Value::from(500_500)); 3]);
+        assert_eq!(answers, vec![Ok(ToolOutput::from(serde_json::Value::from(500_500))); 3]);
     }
 }

@@ -91,6 +91,9 @@ fn seal(
         lua.create_function(|_, failure: Table| failure.raw_get::<LuaValue>("message"))?,
     )?;
     failure.set_readonly(true);
+    let media = lua.create_table()?;
+    media.raw_set("__metatable", "tool.image or tool.audio")?;
+    media.set_readonly(true);
 
     let globals_metatable = lua.create_table()?;
     globals_metatable.raw_set("__index", &globals)?;
@@ -98,7 +101,7 @@ fn seal(
     globals_metatable.set_readonly(true);
     let loader = Rc::new(Loader::new(Arc::clone(&script.modules), globals_metatable.clone()));
     let (guard, cover) = run_prelude(&lua, host, &failure, &loader)?;
-    let marks = Marks { array, failure, guard, cover };
+    let marks = Marks { array, failure, media, guard, cover };
     host::install(&lua, &globals, host, &marks, script)?;
     extend(&lua, host, &marks)?;
     lua.sandbox(true)?;

@@ -14,12 +14,11 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use deftool_lang::spec::Effect;
 use deftool_lang::text::fnv1a;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use deftool_record::{CallPlan, Durability, Line, NextAnswer, ReplayCursor, Stopped};
 use deftool_script::MAX_GRACE;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::task::RequestTask;
@@ -48,7 +47,7 @@ struct OpenCall {
 /// The answer to a call.
 enum Answer {
     Approval(Approval),
-    Tool(Result<Value, ToolError>),
+    Tool(Result<ToolOutput, ToolError>),
 }
 
 /// Answers the open calls of `run` until none is left.
@@ -106,11 +105,12 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
                 }
                 task.write(|at_ms| {
                     let OpenCall { id, name, .. } = &call;
-                    let (result, error) = match result.clone() {
-                        Ok(value) => (Some(value), None),
-                        Err(error) => (None, Some(error)),
+                    let (result, attachments, error) = match result.clone() {
+                        Ok(ToolOutput { value, attachments }) => (Some(value), attachments, None),
+                        Err(error) => (None, Vec::new(), Some(error)),
                     };
-                    Line::ToolFinished { at_ms, id: id.clone(), name: name.clone(), result, error }
+                    let (id, name) = (id.clone(), name.clone());
+                    Line::ToolFinished { at_ms, id, name, result, attachments, error }
                 });
                 run.on_tool_result(&call.id, result, task.record.clock.now_ms());
             }

@@ -215,7 +215,8 @@ fn count(value: &Value, name: &str) -> Option<u64> {
     value.get(name).and_then(Value::as_u64).filter(|count| *count > 0)
 }
 
-/// Reads llama.cpp's `/props`: the context size of one slot, and the features of the chat template.
+/// Reads llama.cpp's `/props`: the context size of one slot, the features of the chat template, and the media
+/// that the model takes.
 fn read_props(body: &Value, server: &mut Capabilities) {
     let cap = |name: &str| body.get("chat_template_caps")?.get(name)?.as_bool();
     server.context = body.get("default_generation_settings").and_then(|settings| count(settings, "n_ctx"));
@@ -226,6 +227,8 @@ fn read_props(body: &Value, server: &mut Capabilities) {
         (tools, calls) => Some(tools == Some(true) || calls == Some(true)),
     };
     server.slots_page = body.get("endpoint_slots").and_then(Value::as_bool);
+    let takes = |modality: &str| body.get("modalities")?.get(modality)?.as_bool();
+    (server.images, server.audio) = (takes("vision"), takes("audio"));
 }
 
 /// Requests the details of a model from Ollama: its current or configured context size, and its features.
@@ -248,10 +251,9 @@ async fn query_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: 
         value.trim().parse().ok()
     });
     server.context = running.and_then(|model| count(model, "context_length")).or(set);
-    server.tools = shown
-        .get("capabilities")
-        .and_then(Value::as_array)
-        .map(|capabilities| capabilities.iter().any(|one| one == "tools"));
+    let capabilities = shown.get("capabilities").and_then(Value::as_array);
+    let has = |name: &str| capabilities.map(|capabilities| capabilities.iter().any(|one| one == name));
+    (server.tools, server.images) = (has("tools"), has("vision"));
 }
 
 /// Reads the details of a model of LM Studio. Tool support is not read: LM Studio describes tools in the prompt of
@@ -293,6 +295,9 @@ mod tests {
         ] {
             assert_eq!(read(body.clone()), expected, "{body}");
         }
+        let mut server = Capabilities::of(Dialect::LlamaCpp);
+        read_props(&json!({"modalities": {"vision": true, "audio": "some"}}), &mut server);
+        assert_eq!((server.images, server.audio), (Some(true), None));
     }
 
     #[test]

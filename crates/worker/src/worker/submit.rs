@@ -82,7 +82,7 @@ impl Origin {
 impl SubmitRequest {
     /// Creates a request with one user message.
     pub fn prompt(text: impl Into<String>) -> Self {
-        Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
+        Self { messages: vec![Message::user(text)], ..Self::default() }
     }
 
     /// Checks the requested tools and parameters.

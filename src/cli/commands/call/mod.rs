@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
+use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage};
 use deftool_project::{
     Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
 };
@@ -116,7 +116,7 @@ struct Memory {
 
 /// The result of a call and its resource use.
 struct CallResult {
-    outcome: Result<Value, ToolError>,
+    outcome: Result<ToolOutput, ToolError>,
     elapsed: Duration,
     project: Duration,
     validation: Duration,
@@ -196,7 +196,7 @@ fn call(
     let started = Instant::now();
     let project = generation.took;
     let mut called = CallResult {
-        outcome: Ok(Value::Null),
+        outcome: Ok(ToolOutput::default()),
         elapsed: project,
         project,
         validation: Duration::ZERO,
@@ -252,7 +252,7 @@ fn print_result(called: &CallResult, json: bool, time: bool) {
     if json {
         let report = Report {
             ok: outcome.is_ok(),
-            result: outcome.as_ref().ok(),
+            result: outcome.as_ref().ok().map(|output| &output.value),
             error: outcome.as_ref().err(),
             elapsed_ms: millis(called.elapsed),
             timing: Timing {
@@ -267,7 +267,7 @@ fn print_result(called: &CallResult, json: bool, time: bool) {
         return;
     }
     match outcome {
-        Ok(result) => print_json(result, true),
+        Ok(output) => print_json(&output.value, true),
         Err(error) => {
             eprint_failure(error.kind.as_str(), &error.message);
             if let Some(details) = &error.details {

@@ -153,7 +153,7 @@ impl Repetition<'_> {
         let json = self.repeat(|| {
             let arguments = arguments::parse(self.entry, &text)?;
             let result = vm.call(&arguments, CallContext::default())?;
-            std::hint::black_box(result.to_string());
+            std::hint::black_box(result.value.to_string());
             Ok(())
         })?;
         Ok((thread, json))

@@ -68,7 +68,7 @@ impl Conversation {
     pub(super) async fn send(&mut self, text: String) -> Next {
         // Report changes that were saved since the prompt, because the request uses them.
         self.report_changes();
-        self.session.messages.push(Message::User { content: text });
+        self.session.messages.push(Message::user(text));
         self.session.messages = normalize_conversation(std::mem::take(&mut self.session.messages));
         self.writer.messages(&self.session.messages);
         let submit = SubmitRequest {
@@ -182,7 +182,7 @@ impl Conversation {
         let messages = count(self.session.messages.len(), "message");
         eprint_line(&clean(&format!("{}: {messages}", path.display())));
         match self.session.messages.last() {
-            Some(Message::User { content }) => {
+            Some(Message::User { content, .. }) => {
                 eprint_line(&format!(
                     "the last message has no reply; use /retry to send it again: {}",
                     echo(content)
@@ -199,7 +199,7 @@ impl Conversation {
     fn remove_last(&mut self) -> Option<String> {
         let messages = &mut self.session.messages;
         let at = messages.iter().rposition(|message| matches!(message, Message::User { .. }))?;
-        let Some(Message::User { content }) = messages.drain(at..).next() else { return None };
+        let Some(Message::User { content, .. }) = messages.drain(at..).next() else { return None };
         self.writer.messages(&self.session.messages);
         Some(content)
     }

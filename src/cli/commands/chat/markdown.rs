@@ -20,7 +20,7 @@ pub(super) fn markdown(session: &Session, title: &str) -> String {
             Message::System { content } => {
                 let _ = write!(text, "\n## System\n\n{}\n", content.trim());
             }
-            Message::User { content } => {
+            Message::User { content, .. } => {
                 let _ = write!(text, "\n## User\n\n{}\n", content.trim());
             }
             Message::Assistant { content, tool_calls, .. } => {
@@ -33,7 +33,7 @@ pub(super) fn markdown(session: &Session, title: &str) -> String {
                     fenced(&mut text, &function.arguments);
                 }
             }
-            Message::Tool { tool_call_id: _, content } => {
+            Message::Tool { content, .. } => {
                 text.push_str("\nResult:\n");
                 fenced(&mut text, content);
             }
@@ -71,9 +71,9 @@ mod tests {
         let call = MessageToolCall::new("aaaaaaaaa", "look", r#"{"at":"```"}"#);
         let session = Session {
             messages: vec![
-                Message::User { content: String::from("Look.") },
+                Message::user("Look."),
                 Message::Assistant { content: String::from("I do."), tool_calls: vec![call], received: None },
-                Message::Tool { tool_call_id: String::from("aaaaaaaaa"), content: "x".repeat(5_000) },
+                Message::tool("aaaaaaaaa", "x".repeat(5_000)),
             ],
             system: Some(String::from("Be brief.")),
             model: None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::{count, one_line};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
 use deftool_process::files::replace_text;
 use deftool_project::{Generation, find_root};
 use deftool_record::{RecordedRequest, Recording, ReplayDifference, ReplayOptions, Secrets};
@@ -248,7 +248,7 @@ impl<'o> Replayer<'o> {
 struct NoTools;
 
 impl ToolRunner for NoTools {
-    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let message = "`deftool replay` runs no tools";
         std::future::ready(Err(ToolError::new(ToolErrorKind::Internal, message))).boxed()
     }

@@ -38,7 +38,7 @@ Examples:
 pub(in crate::cli) struct RunOptions {
     /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
     pub(in crate::cli) prompt: Option<String>,
-    /// Add a text file to the prompt; can be repeated
+    /// Add a file to the prompt: text, an image or audio; can be repeated
     #[arg(short, long = "file", value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Do not read stdin
@@ -97,7 +97,8 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
-        let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
+        let messages = prompt.into_iter().collect();
+        let mut submit = SubmitRequest { messages, ..SubmitRequest::default() };
         submit.system_prompt.clone_from(&options.request.system);
         submit.job_name.clone_from(&options.job);
         submit.trace = trace::caller();

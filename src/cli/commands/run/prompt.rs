@@ -1,17 +1,20 @@
 //! The prompt of `run`: the argument, files and stdin.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use deftool_chat::Message;
 use deftool_lang::text::count;
+use deftool_lang::tool::{Attachment, MediaType};
 
 use super::RunOptions;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::eprint_line;
-use crate::cli::terminal::stdin::{MAX_INPUT, read_limited, read_stdin};
+use crate::cli::terminal::stdin::{MAX_INPUT, read_bytes, read_stdin, text_of};
 
 /// Time without input after which a note explains that stdin is read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -19,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Returns the prompt with its context; `None` for the recorded prompt.
 ///
 /// # Errors
-/// If there is no prompt, or a file or stdin cannot be read or is not text.
-pub(in crate::cli) fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
+/// If there is no prompt, or a file or stdin cannot be read, or is neither text nor an image or audio.
+pub(in crate::cli) fn read_prompt(options: &RunOptions) -> Result<Option<Message>, CliError> {
     let stdin = std::io::stdin();
     let argument = options.prompt.as_deref().filter(|prompt| *prompt != "-");
     let is_named = options.prompt.is_some() && argument.is_none();
@@ -39,10 +42,11 @@ pub(in crate::cli) fn read_prompt(options: &RunOptions) -> Result<Option<String>
     if prompt.trim().is_empty() && (options.files.is_empty() || argument.is_some()) {
         return Err(CliError::Usage(format!("the prompt{source} is empty")));
     }
-    let mut parts = vec![prompt];
+    let (mut parts, mut attachments) = (vec![prompt], Vec::new());
     for path in &options.files {
         let name = path.display();
-        let content = read_file(path).map_err(|why| CliError::Usage(format!("-f {name}: {why}")))?;
+        let content =
+            read_file(path, &mut attachments).map_err(|why| CliError::Usage(format!("-f {name}: {why}")))?;
         parts.push(format!("<file name=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')));
     }
     if argument.is_some() {
@@ -59,12 +63,32 @@ pub(in crate::cli) fn read_prompt(options: &RunOptions) -> Result<Option<String>
     // The last part is sent unchanged.
     let last = parts.pop();
     let before = parts.iter().map(|part| part.trim_end_matches('\n'));
-    Ok(Some(before.chain(last.as_deref()).collect::<Vec<_>>().join("\n\n")))
+    let content = before.chain(last.as_deref()).collect::<Vec<_>>().join("\n\n");
+    Ok(Some(Message::User { content, attachments }))
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
+/// Extensions of files that are never read as text.
+const MEDIA: [&str; 7] = ["png", "jpg", "jpeg", "gif", "webp", "wav", "mp3"];
+
+/// Returns the text of a file. An image or audio is added to `attachments`, and its line is returned.
+fn read_file(path: &Path, attachments: &mut Vec<Attachment>) -> Result<String, String> {
     let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    read_limited(file, MAX_INPUT)
+    let mut bytes = read_bytes(file, MAX_INPUT)?;
+    let is_media = |extension: &OsStr| MEDIA.iter().any(|known| extension.eq_ignore_ascii_case(known));
+    // A text may begin like an image.
+    let is_binary = || bytes.contains(&0) || std::str::from_utf8(&bytes).is_err();
+    if path.extension().is_some_and(is_media) || (MediaType::of(&bytes).is_some() && is_binary()) {
+        let declared = path.extension().is_some_and(|extension| {
+            extension.eq_ignore_ascii_case("wav") || extension.eq_ignore_ascii_case("mp3")
+        });
+        let declared = if declared { "audio" } else { "image" };
+        let attachment = Attachment::new(std::mem::take(&mut bytes), declared);
+        let attachment = attachment.map_err(|refused| refused.reason().to_owned())?;
+        let line = attachment.line();
+        attachments.push(attachment);
+        return Ok(line);
+    }
+    text_of(bytes)
 }
 
 /// Reads stdin to its end. Prints a note if nothing arrives.

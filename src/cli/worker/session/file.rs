@@ -285,7 +285,7 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
                     (_, Some(error)) => json!({ "error": error }),
                     (result, None) => result.unwrap_or_default(),
                 };
-                results.push(Message::Tool { tool_call_id: id, content: content.to_string() });
+                results.push(Message::tool(id, content.to_string()));
             }
             // Not stored.
             _ => {}

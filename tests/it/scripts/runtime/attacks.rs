@@ -169,12 +169,12 @@ fn run_attack(runner: &ScriptRunner, attack: &Attack) -> Verdict {
             let context = CallContext { timeout: Some(deadline), ..CallContext::default() };
             let arguments = call(json!({"word": "hello"}));
             let started = Instant::now();
-            let ended = block_on(runner.call(Arc::clone(&script), arguments, context));
+            let ended = block_on(runner.value_of(Arc::clone(&script), arguments, context));
             slowest = slowest.max(started.elapsed());
             verdict.record(attack, &ended);
         }
         let started = Instant::now();
-        let alive = block_on(runner.call(Arc::clone(&normal), call(json!({})), CallContext::default()));
+        let alive = block_on(runner.value_of(Arc::clone(&normal), call(json!({})), CallContext::default()));
         if alive != Ok(json!("alive")) {
             verdict.crashes = true;
             verdict.wrong.push(format!("{}: the next call returned {alive:?}", attack.name));

@@ -103,7 +103,7 @@ fn a_call_does_not_affect_the_next_call() {
     let (runner, _) = runner_with_events();
     for request in ["one", "two", "three"] {
         let context = CallContext { request_id: request.to_owned(), ..CallContext::default() };
-        let ended = block_on(runner.call(Arc::clone(&script), call(json!({})), context));
+        let ended = block_on(runner.value_of(Arc::clone(&script), call(json!({})), context));
         assert_eq!(ended.unwrap(), json!([1, 1, 1, request]));
     }
 }
@@ -114,7 +114,7 @@ fn a_waiting_script_does_not_block_its_thread() {
     let normal = Arc::new(script("return function() return 'done' end"));
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
     let call =
-        |script: &Arc<Script>| runner.call(Arc::clone(script), call(json!({})), CallContext::default());
+        |script: &Arc<Script>| runner.value_of(Arc::clone(script), call(json!({})), CallContext::default());
     let waiting = futures_util::future::join_all((0..20).map(|_| call(&waiter)));
     let next = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -133,7 +133,7 @@ fn the_callback_returns_the_result() {
     let (runner, events) = runner_with_events();
     let ended = |source: &str| {
         let script = Arc::new(asynchronous(source));
-        block_on(runner.call(script, call(json!({})), CallContext::default()))
+        block_on(runner.value_of(script, call(json!({})), CallContext::default()))
     };
     assert_eq!(ended("return function(done) done({ at = 'once' }) end").unwrap(), json!({"at": "once"}));
     assert_eq!(ended("return function(done) task.delay(0.02, done, 7) end").unwrap(), json!(7));
@@ -179,7 +179,7 @@ fn scripts_can_read_the_call_context() {
         timeout: Some(Duration::from_secs(1800)),
         meter: None,
     };
-    let ended = block_on(runner.call(Arc::new(script(source)), call(json!({})), context));
+    let ended = block_on(runner.value_of(Arc::new(script(source)), call(json!({})), context));
     assert_eq!(ended.unwrap(), json!(["probe", "r1", "job", "w", "r1-c1", true]));
     assert_eq!(
         logged(&events),
@@ -191,14 +191,14 @@ fn scripts_can_read_the_call_context() {
 fn log_lines_are_limited() {
     let (runner, events) = runner_with_events();
     let source = "return function() for i = 1, 1500 do print(string.rep('x', 10000)) end end";
-    block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
+    block_on(runner.value_of(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
     let lines = logged(&events);
     assert!(lines.len() <= 1_002, "{}", lines.len());
     assert!(lines.iter().all(|line| line.chars().count() < 2_100));
     // The total size is limited too.
     let source = "return function() for i = 1, 200 do print(string.rep('\u{10FFFF}', 5000)) end end";
     let (runner, events) = runner_with_events();
-    block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
+    block_on(runner.value_of(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
     let lines = logged(&events);
     let bytes: usize = lines.iter().map(String::len).sum();
     assert!((1_000_000..1_100_000).contains(&bytes), "{bytes}");
@@ -234,4 +234,60 @@ fn a_contract_is_determined_without_running_the_script() {
     assert_eq!(problem.line, Some(2), "{problem}");
     assert!(problem.to_string().starts_with("scripts/probe.lua:2: "), "{problem}");
     assert!(returned(&"x".repeat(2 << 20)).unwrap_err().message.contains("1024 KiB"));
+}
+
+/// A PNG image of eight bytes in a local variable.
+const WITH_PNG: &str = "local png = '\\137PNG\\r\\n\\26\\n' return function() ";
+
+/// An image is a line of the value and an attachment, on a thread and in a child process.
+#[test]
+fn images_are_returned_beside_the_value() {
+    let image = "[image: image/png, 8 bytes]";
+    let rows = [
+        ("return tool.image(png) end", json!(image), 1),
+        (
+            "return { page = 1, pictures = { tool.image(png), tool.image(png) } } end",
+            json!({"page": 1, "pictures": [image, image]}),
+            2,
+        ),
+        ("local one = tool.image(png) return { one, one.bytes == png } end", json!([image, true]), 1),
+        ("return tool.audio('ID3\\4') end", json!("[audio: audio/mpeg, 4 bytes]"), 1),
+    ];
+    let options = RunnerOptions { isolation: isolated::processes(), ..RunnerOptions::default() };
+    for runner in [runner(), ScriptRunner::new(options)] {
+        for (source, value, count) in &rows {
+            let script = Arc::new(script(&format!("{WITH_PNG}{source}")));
+            let output = block_on(runner.call(script, call(json!({})), CallContext::default())).unwrap();
+            assert_eq!((&output.value, output.attachments.len()), (value, *count), "{source}");
+            assert!(output.attachments.iter().all(|attachment| attachment.bytes().is_some()), "{source}");
+        }
+    }
+}
+
+#[test]
+fn only_images_are_images() {
+    for (source, expected) in [
+        ("return tool.image('PNG') end", "tool.image: the bytes are not PNG, JPEG, GIF or WebP"),
+        ("return tool.image('') end", "tool.image: the bytes are not PNG, JPEG, GIF or WebP"),
+        ("return tool.image('ID3\\4') end", "tool.image: the bytes are not PNG, JPEG, GIF or WebP"),
+        ("return tool.audio(png) end", "tool.audio: the bytes are not WAV or MP3"),
+        ("return tool.image({}) end", "tool.image: expected a string, got table"),
+        (
+            "return tool.image(png .. string.rep('x', 20000000)) end",
+            "tool.image: 20000008 bytes are more than 20000000",
+        ),
+        ("tool.image(png).bytes = 'x' end", "attempt to modify a readonly table"),
+        (
+            "return setmetatable({ bytes = 'x' }, getmetatable(tool.image(png))) end",
+            "invalid argument #2 to 'setmetatable'",
+        ),
+        // Other JSON contains no images.
+        (
+            "return json.encode(tool.image(png)) end",
+            "json.encode: cannot encode at .bytes: a string that is not UTF-8",
+        ),
+    ] {
+        let error = run_source(&format!("{WITH_PNG}{source}")).unwrap_err();
+        assert!(error.message.contains(expected), "{source}: {}", error.message);
+    }
 }

@@ -90,7 +90,7 @@ fn early_and_late() -> Value {
       end";
     let mut script = script(source);
     script.permissions.read = vec![PathGrant::new(".", folder.path())];
-    block_on(runner.call(Arc::new(script), call(json!({})), CallContext::default())).unwrap()
+    block_on(runner.value_of(Arc::new(script), call(json!({})), CallContext::default())).unwrap()
 }
 
 /// A project folder with files and grants, in which scripts run.

@@ -142,7 +142,7 @@ fn sent_trace(runner: &ScriptRunner, body: &str) -> (Option<String>, Option<Stri
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let context = CallContext { trace: TraceContext::parse(trace, "a=1"), ..CallContext::default() };
     let url = json!({"url": format!("http://{}", server.address())});
-    block_on(runner.call(Arc::new(script), call(url), context)).unwrap();
+    block_on(runner.value_of(Arc::new(script), call(url), context)).unwrap();
     let received = server.posts().pop().unwrap();
     let header = |name: &str| received.header(name).map(str::to_owned);
     (header("traceparent"), header("tracestate"))
@@ -172,7 +172,7 @@ fn sent_keys(runner: &ScriptRunner, effect: Effect, body: &str) -> Vec<String> {
     for _ in 0..2 {
         let key = String::from("r-c");
         let context = CallContext { idempotency_key: key, effect, ..CallContext::default() };
-        block_on(runner.call(Arc::clone(&script), call(url.clone()), context)).unwrap();
+        block_on(runner.value_of(Arc::clone(&script), call(url.clone()), context)).unwrap();
     }
     let sent = server.posts();
     let sent = sent.iter().map(|sent| format!("{} {:?}", sent.method(), sent.header("idempotency-key")));
@@ -326,7 +326,7 @@ fn ending_a_call_aborts_its_requests() {
     let (runner, _) = runner_with_events();
     block_on(async {
         let url = format!("http://{}", server.address());
-        let waiting = runner.call(script, call(json!({"url": url})), CallContext::default());
+        let waiting = runner.value_of(script, call(json!({"url": url})), CallContext::default());
         tokio::select! {
             ended = waiting => panic!("{ended:?}"),
             requested = tokio::task::spawn_blocking({

@@ -34,7 +34,7 @@ fn isolated(isolation: Isolation) -> (ScriptRunner, Events) {
 }
 
 fn answer(runner: &ScriptRunner, script: &Arc<Script>) -> Result<Value, ToolError> {
-    block_on(runner.call(Arc::clone(script), call(json!({})), CallContext::default()))
+    block_on(runner.value_of(Arc::clone(script), call(json!({})), CallContext::default()))
 }
 
 /// A runner with one child at a time. A file lists the process IDs of the children.
@@ -68,7 +68,7 @@ impl Watched {
         self.events.lock().unwrap().clear();
         let spinning = Arc::new(script("return function() print('spinning') while true do end end"));
         let context = CallContext { timeout: Some(limit), ..CallContext::default() };
-        let mut spinning = Box::pin(self.runner.call(spinning, call(json!({})), context));
+        let mut spinning = Box::pin(self.runner.value_of(spinning, call(json!({})), context));
         block_on(async {
             tokio::select! {
                 ended = &mut spinning => return ended,
@@ -159,13 +159,13 @@ fn answers_errors_and_events_are_the_same_as_on_a_thread() {
                 trace: None,
                 timeout: Some(Duration::from_secs(10)),
             };
-            let one = block_on(isolated_runner.call(
+            let one = block_on(isolated_runner.value_of(
                 Arc::clone(&script),
                 call(arguments.clone()),
                 context(&meters[0]),
             ));
             let other =
-                block_on(thread_runner.call(Arc::clone(&script), call(arguments), context(&meters[1])));
+                block_on(thread_runner.value_of(Arc::clone(&script), call(arguments), context(&meters[1])));
             assert_eq!(one, other, "{source}");
             let [isolated_usage, thread_usage] = meters.map(|meter| meter.usage().is_some());
             assert_eq!(isolated_usage, thread_usage, "{source}");
@@ -249,7 +249,7 @@ fn a_child_is_reused_after_a_timeout_or_cancellation() {
             watched.events.lock().unwrap().clear();
             block_on(async {
                 tokio::select! {
-                    ended = watched.runner.call(Arc::clone(&script), call(json!({})), CallContext::default()) => {
+                    ended = watched.runner.value_of(Arc::clone(&script), call(json!({})), CallContext::default()) => {
                         panic!("{body}: {ended:?}")
                     }
                     // Long enough for the script to spin.
@@ -274,7 +274,7 @@ fn children_end_with_their_runner() {
     assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
     let Watched { runner, folder, .. } = watched;
     let spinning = Arc::new(script("return function() while true do end end"));
-    let spinning = runner.call(spinning, call(json!({})), CallContext::default());
+    let spinning = runner.value_of(spinning, call(json!({})), CallContext::default());
     let ended = block_on(async {
         let (ended, ()) = tokio::join!(spinning, async {
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -311,13 +311,13 @@ fn a_child_that_violates_the_protocol_is_killed() {
         (after("exec 1>&-"), "closed its output"),
         (after("printf '\\377\\377\\377\\377'"), "exceeds the limit of 67108864 bytes"),
         (after("printf '\\004\\000\\000\\000null'"), "sent an invalid message"),
-        (after(&frame("{\"Returned\":1}5")), "unexpected message"),
+        (after(&frame("{\"Returned\":[1,[]]}5")), "unexpected message"),
         (after(&frame("{\"Loaded\":2}")), "unexpected message"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":2}5"))), "unexpected message"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}"))), "sent an invalid message"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}[5"))), "sent an invalid message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":[2,[]]}5"))), "unexpected message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":[1,[]]}"))), "sent an invalid message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":[1,[]]}[5"))), "sent an invalid message"),
         (
-            after(&format!("{loaded}; {}", frame(&format!("{{\"Returned\":1}}{}", "[".repeat(5000))))),
+            after(&format!("{loaded}; {}", frame(&format!("{{\"Returned\":[1,[]]}}{}", "[".repeat(5000))))),
             "sent an invalid message",
         ),
         (
@@ -354,7 +354,7 @@ fn a_silent_child_is_killed_at_the_deadline() {
     let (runner, _) =
         isolated(shell(&format!("echo $$ > $1; {greeting}; {loaded}; read x; read y; read z"), &file));
     let context = CallContext { timeout: Some(Duration::from_millis(100)), ..CallContext::default() };
-    let error = block_on(runner.call(alive(), call(json!({})), context)).unwrap_err();
+    let error = block_on(runner.value_of(alive(), call(json!({})), context)).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");
     let id = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
     assert!(eventually(|| !runs(id)));
@@ -367,7 +367,7 @@ fn waiting_calls_get_additional_children() {
     let runner = ScriptRunner::new(options);
     let waiter = Arc::new(script("return function() task.wait(0.2) return 1 end"));
     let ended = block_on(futures_util::future::join_all(
-        (0..8).map(|_| runner.call(Arc::clone(&waiter), call(json!({})), CallContext::default())),
+        (0..8).map(|_| runner.value_of(Arc::clone(&waiter), call(json!({})), CallContext::default())),
     ));
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))), "{ended:?}");
 }
@@ -395,7 +395,7 @@ fn programs_end_with_their_call() {
         let started = || started_with(&["sleep", seconds]);
         let limit = Duration::from_secs(if how == "late" { 3 } else { 60 });
         let context = CallContext { timeout: Some(limit), ..CallContext::default() };
-        let calling = watched.runner.call(Arc::new(script), call(json!({})), context);
+        let calling = watched.runner.value_of(Arc::new(script), call(json!({})), context);
         let mut folder = Some(watched);
         block_on(async {
             let meanwhile = async {

@@ -33,7 +33,7 @@ fn a_module_runs_once_per_call_and_may_require_others() {
     });
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, ..RunnerOptions::default() });
     for _ in 0..3 {
-        let ended = block_on(runner.call(Arc::clone(&script), call(json!({})), CallContext::default()));
+        let ended = block_on(runner.value_of(Arc::clone(&script), call(json!({})), CallContext::default()));
         assert_eq!(ended, Ok(json!([1, 42, 1])));
     }
 }

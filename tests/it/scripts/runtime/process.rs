@@ -57,7 +57,7 @@ fn a_program_in_the_project_requires_its_path() {
     assert!(wrote.unwrap().success());
     let here = script.root.clone().unwrap();
     let shared = Arc::new(script);
-    let ran = block_on(runner().call(Arc::clone(&shared), call(json!({})), CallContext::default()));
+    let ran = block_on(runner().value_of(Arc::clone(&shared), call(json!({})), CallContext::default()));
     assert_eq!(ran, Ok(json!(format!("{}\n", here.join("tools").display()))));
 
     script =
@@ -68,7 +68,7 @@ fn a_program_in_the_project_requires_its_path() {
     assert!(error.message.contains("program hello not found in PATH"), "{error}");
 
     set_mode(&tools.join("hello"), 0o644);
-    let error = block_on(runner().call(shared, call(json!({})), CallContext::default())).unwrap_err();
+    let error = block_on(runner().value_of(shared, call(json!({})), CallContext::default())).unwrap_err();
     assert!(error.message.contains("tools/hello is not executable"), "{error}");
 }
 
@@ -149,7 +149,7 @@ fn ending_a_call_kills_its_programs() {
     let started = [500, 3_000, 12_000].into_iter().find_map(|limit| {
         let (folder, script) = granted(source, &["sh"]);
         let context = CallContext { timeout: Some(Duration::from_millis(limit)), ..CallContext::default() };
-        let error = block_on(runner().call(Arc::new(script), call(json!({})), context)).unwrap_err();
+        let error = block_on(runner().value_of(Arc::new(script), call(json!({})), context)).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Timeout);
         Some(ids(folder.path())).filter(|ids| !ids.iter().any(String::is_empty))
     });
@@ -162,7 +162,7 @@ fn ending_a_call_kills_its_programs() {
         let path = folder.path().to_path_buf();
         block_on(async {
             let running =
-                tokio::spawn(runner.call(Arc::new(script), call(json!({})), CallContext::default()));
+                tokio::spawn(runner.value_of(Arc::new(script), call(json!({})), CallContext::default()));
             // A file exists before it has contents.
             while ids(&path).iter().any(String::is_empty) {
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -101,7 +101,7 @@ fn a_truncated_script_has_an_error_or_runs() {
             Err(problem) => assert!(!problem.message.is_empty(), "at {end}"),
             Ok(_) => {
                 compiled += 1;
-                let ended = block_on(runner.call(cut, call(json!({})), CallContext::default()));
+                let ended = block_on(runner.value_of(cut, call(json!({})), CallContext::default()));
                 let kind = ended.map_err(|error| error.kind);
                 assert!(
                     matches!(kind, Ok(_) | Err(ToolErrorKind::Load | ToolErrorKind::Script)),
@@ -134,7 +134,7 @@ fn a_hostile_source_does_not_crash_a_child_process() {
     let runner = ScriptRunner::new(options);
     for (name, source) in hostile_sources((1 << 20) / step(8)) {
         let context = CallContext { timeout: Some(DEADLINE), ..CallContext::default() };
-        let ended = block_on(runner.call(Arc::new(script(&source)), call(json!({})), context));
+        let ended = block_on(runner.value_of(Arc::new(script(&source)), call(json!({})), context));
         let kind = ended.map_err(|error| error.kind);
         assert!(
             matches!(

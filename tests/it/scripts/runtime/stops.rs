@@ -28,11 +28,11 @@ fn dropping_the_future_stops_a_spinning_script() {
     let (runner, _) = runner_with_events();
     let script = Arc::new(script("return function() while true do end end"));
     block_on(async {
-        let spinning = runner.call(script, call(json!({})), CallContext::default());
+        let spinning = runner.value_of(script, call(json!({})), CallContext::default());
         assert!(tokio::time::timeout(Duration::from_millis(60), spinning).await.is_err());
     });
     let normal = Arc::new(self::script("return function() return 'next' end"));
-    let ended = block_on(runner.call(normal, call(json!({})), CallContext::default()));
+    let ended = block_on(runner.value_of(normal, call(json!({})), CallContext::default()));
     assert_eq!(ended, Ok(json!("next")));
 }
 
@@ -44,11 +44,11 @@ fn a_spinning_script_does_not_delay_others() {
     let sleeper = Arc::new(script("return function() task.wait(0.05) return 2 end"));
     block_on(async {
         let context = CallContext { timeout: Some(Duration::from_secs(60)), ..CallContext::default() };
-        let spinning = tokio::spawn(runner.call(spinner, call(json!({})), context));
-        let waiting = tokio::spawn(runner.call(sleeper, call(json!({})), CallContext::default()));
+        let spinning = tokio::spawn(runner.value_of(spinner, call(json!({})), context));
+        let waiting = tokio::spawn(runner.value_of(sleeper, call(json!({})), CallContext::default()));
         tokio::time::sleep(Duration::from_millis(10)).await;
         for _ in 0..20 {
-            let ended = runner.call(Arc::clone(&normal), call(json!({})), CallContext::default()).await;
+            let ended = runner.value_of(Arc::clone(&normal), call(json!({})), CallContext::default()).await;
             assert_eq!(ended, Ok(json!(1)));
         }
         assert!(!spinning.is_finished(), "the other calls waited for the spinning call");
@@ -87,8 +87,8 @@ fn a_waiting_call_is_not_delayed_by_a_spinning_call() {
     let spinner = Arc::new(script("return function() while true do end end"));
     block_on(async {
         let limit = |limit| CallContext { timeout: Some(limit), ..CallContext::default() };
-        let waiting = runner.call(waiter, call(json!({})), limit(Duration::from_millis(200)));
-        let spinning = runner.call(spinner, call(json!({})), limit(Duration::from_secs(10)));
+        let waiting = runner.value_of(waiter, call(json!({})), limit(Duration::from_millis(200)));
+        let spinning = runner.value_of(spinner, call(json!({})), limit(Duration::from_secs(10)));
         tokio::select! {
             // The waiting call comes first: the only thread is free for it.
             biased;
@@ -110,11 +110,11 @@ fn a_callback_after_cancellation_is_ignored() {
     ] {
         let script = Arc::new(asynchronous(source));
         block_on(async {
-            let calling = runner.call(script, call(json!({})), CallContext::default());
+            let calling = runner.value_of(script, call(json!({})), CallContext::default());
             drop(tokio::time::timeout(Duration::from_millis(20), calling).await);
         });
         let next = Arc::new(asynchronous("return function(done) task.wait(0.1) done('next') end"));
-        let ended = block_on(runner.call(next, call(json!({})), CallContext::default()));
+        let ended = block_on(runner.value_of(next, call(json!({})), CallContext::default()));
         assert_eq!(ended, Ok(json!("next")), "{source}");
     }
     assert_eq!(logged(&events), Vec::<String>::new());
@@ -123,7 +123,7 @@ fn a_callback_after_cancellation_is_ignored() {
 #[test]
 fn dropping_the_runner_ends_its_calls() {
     let runner = runner();
-    let spinning = runner.call(
+    let spinning = runner.value_of(
         Arc::new(script("return function() while true do end end")),
         call(json!({})),
         CallContext::default(),
@@ -142,7 +142,7 @@ fn a_changed_script_replaces_the_old_one() {
     let runner = runner();
     let ended = |version: &str| {
         let script = script(&format!("return function() return '{version}' end"));
-        block_on(runner.call(Arc::new(script), call(json!({})), CallContext::default()))
+        block_on(runner.value_of(Arc::new(script), call(json!({})), CallContext::default()))
     };
     for version in ["one", "two", "three"] {
         assert_eq!(ended(version), Ok(json!(version)));
@@ -154,7 +154,7 @@ fn calls_beyond_the_limit_of_a_thread_all_end() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
     let waiter = Arc::new(script("return function() task.wait(0.01) return 1 end"));
     let ended = block_on(futures_util::future::join_all(
-        (0..600).map(|_| runner.call(Arc::clone(&waiter), call(json!({})), CallContext::default())),
+        (0..600).map(|_| runner.value_of(Arc::clone(&waiter), call(json!({})), CallContext::default())),
     ));
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))));
 }
@@ -184,7 +184,7 @@ fn calls_can_be_stopped_at_any_moment() {
                         timeout: Some(Duration::from_micros(200 + mixed * 5)),
                         ..CallContext::default()
                     };
-                    let ended = runner.call(script, call(json!({})), context);
+                    let ended = runner.value_of(script, call(json!({})), context);
                     drop(tokio::time::timeout(Duration::from_micros(mixed * 10), ended).await);
                 }
             })
@@ -195,7 +195,10 @@ fn calls_can_be_stopped_at_any_moment() {
             worker.await.unwrap();
         }
         let normal = Arc::new(script("return function() return 'alive' end"));
-        assert_eq!(runner.call(normal, call(json!({})), CallContext::default()).await, Ok(json!("alive")));
+        assert_eq!(
+            runner.value_of(normal, call(json!({})), CallContext::default()).await,
+            Ok(json!("alive"))
+        );
     });
 }
 
@@ -208,9 +211,9 @@ fn a_call_dropped_during_compilation_releases_its_thread() {
     let normal = Arc::new(script("return function() return 'alive' end"));
     block_on(async {
         for (source, delay) in [(&slow, 3), (&slow, 20), (&source, 0), (&source, 1)] {
-            let spinning = runner.call(Arc::new(script(source)), call(json!({})), CallContext::default());
+            let spinning = runner.value_of(Arc::new(script(source)), call(json!({})), CallContext::default());
             drop(tokio::time::timeout(Duration::from_millis(delay), spinning).await);
-            let alive = runner.call(Arc::clone(&normal), call(json!({})), CallContext::default());
+            let alive = runner.value_of(Arc::clone(&normal), call(json!({})), CallContext::default());
             let alive = tokio::time::timeout(Duration::from_secs(60), alive).await;
             assert_eq!(alive.expect("the thread is blocked"), Ok(json!("alive")));
         }
@@ -234,7 +237,7 @@ fn dropped_top_levels_release_their_threads() {
                     } else {
                         Arc::new(script("while true do end"))
                     };
-                    let ended = runner.call(script, call(json!({})), CallContext::default());
+                    let ended = runner.value_of(script, call(json!({})), CallContext::default());
                     drop(tokio::time::timeout(Duration::from_micros(mixed * 5), ended).await);
                 }
             })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use deftool_chat::Api;
 use deftool_chat::request::{Approval, Event};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
 use deftool_worker::{
     Incoming, Outgoing, Page, PageResponse, ToolSource, Toolbox, Transport, TransportError,
 };
@@ -138,7 +138,7 @@ impl Drop for RunningCall {
 }
 
 impl ToolRunner for Runner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let behavior = self.sim.begin_call(&self.generation, &call, &context);
         if self.sim.fault == Some(Fault::RunTwice) {
             self.sim.begin_call(&self.generation, &call, &context);
@@ -162,7 +162,7 @@ impl ToolRunner for Runner {
             };
             let end = result.as_ref().map_err(|error| error.kind);
             running.sim.end_call(&running.job, &running.call, Some(end));
-            result
+            result.map(Into::into)
         }
         .boxed()
     }

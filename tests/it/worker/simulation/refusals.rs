@@ -239,7 +239,9 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::NoEarlierState
             | BodyFallback::NoItemIds
             | BodyFallback::PortableIds
-            | BodyFallback::TextOrCalls,
+            | BodyFallback::TextOrCalls
+            | BodyFallback::NoResultImages
+            | BodyFallback::NoImages,
         ) => &["messages", "input", "system"],
         Some(BodyFallback::EmptyContent) => &["messages"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::Event;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
 use deftool_record::{Recorder, Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 
 use super::faults::Fault;
 use super::invariants::{Invariant, Violation};
@@ -47,7 +46,7 @@ fn file_in(directory: &tempfile::TempDir) -> PathBuf {
 struct NoTools;
 
 impl ToolRunner for NoTools {
-    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, _: ToolCall, _: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         std::future::ready(Err(ToolError::new(ToolErrorKind::Internal, "a replay ran a tool"))).boxed()
     }
 }

@@ -83,7 +83,7 @@ pub(super) enum PriorConversation {
 }
 
 fn user(content: impl Into<String>) -> Message {
-    Message::User { content: content.into() }
+    Message::user(content)
 }
 
 fn asks(content: &str, calls: &[(&str, &str)]) -> Message {
@@ -96,7 +96,7 @@ fn asks(content: &str, calls: &[(&str, &str)]) -> Message {
 }
 
 fn result(id: &str) -> Message {
-    Message::Tool { tool_call_id: id.to_owned(), content: String::from("\"it\"") }
+    Message::tool(id, "\"it\"")
 }
 
 impl PriorConversation {

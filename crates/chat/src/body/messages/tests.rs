@@ -8,18 +8,18 @@ use super::super::model::{BodyFallback, BodyFallbacks};
 use super::*;
 use crate::dialect::Capabilities;
 use crate::received::{Opaque, ReplySource};
-use crate::{Api, BodyEncoder, requires_call};
+use crate::{Api, BodyEncoder};
 
 fn system(text: &str) -> Message {
     Message::System { content: text.to_owned() }
 }
 
 fn user(text: &str) -> Message {
-    Message::User { content: text.to_owned() }
+    Message::User { content: text.to_owned(), attachments: Vec::new() }
 }
 
 fn result(id: &str, text: &str) -> Message {
-    Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned() }
+    Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned(), attachments: Vec::new() }
 }
 
 /// A reply with calls of `look`, and the blocks that the server sent.
@@ -235,9 +235,6 @@ fn parameters_are_renamed_for_this_api() {
         whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
         assert_eq!(with_params(&params).encode_body(local()).to_value(), whole, "{params}");
     }
-    assert!(
-        requires_call(Some(&json!({ "type": "any" }))) && !requires_call(Some(&json!({ "type": "auto" })))
-    );
     let native = json!({ "type": "web_search_20260209", "name": "web_search" });
     let request = ChatRequest {
         tools: vec![native.clone(), json!({ "function": { "name": "g" } })],

@@ -10,10 +10,10 @@ use serde_json::json;
 /// A request with everything that a server may reject: two calls in a message, a late system message, every
 /// parameter.
 fn request(params: &Value) -> ChatRequest {
-    let user = |text: &str| Message::User { content: text.to_owned() };
+    let user = |text: &str| Message::user(text);
     let system = |text: &str| Message::System { content: text.to_owned() };
     let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "g", "{}"));
-    let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
+    let result = |id: &str| Message::tool(id, "3");
     let assistant = Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None };
     let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
     ChatRequest {
@@ -397,5 +397,49 @@ fn the_token_limit_is_renamed_once_in_either_direction() {
         assert_eq!(next_body_fallback(&sent, BodyForm::default(), &error, Fallback::On), Some(fallback));
         let form = BodyForm { fallbacks: BodyFallbacks::default().with(fallback), ..BodyForm::default() };
         assert_eq!(next_body_fallback(&sent, form, &error, Fallback::On), None, "renamed twice: {params}");
+    }
+}
+
+#[test]
+fn a_rejected_image_is_left_out() {
+    let image = deftool_lang::tool::Attachment::new(b"\x89PNG\r\n\x1a\n".to_vec(), "").unwrap();
+    let mut request = request(&json!({}));
+    if let Some(Message::Tool { attachments, .. }) = request.messages.last_mut().map(Arc::make_mut) {
+        attachments.push(image);
+    }
+    let without = self::request(&json!({}));
+    let (images, of_results) = (Some(BodyFallback::NoImages), Some(BodyFallback::NoResultImages));
+    for (status, message, expected) in [
+        (400, "Invalid content type. image_url is only supported by certain models.", images),
+        (
+            400,
+            "Failed to deserialize the JSON body into the target type: messages[3]: unknown variant `image_url`, expected `text` at line 1 column 4198046",
+            images,
+        ),
+        (404, "No endpoints found that support image input", images),
+        (
+            500,
+            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            images,
+        ),
+        (400, "m is not a multimodal model", images),
+        (400, "'messages.5' : for 'role:user' the content must be a string", images),
+        (
+            400,
+            "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6129904 bytes > 5242880 bytes",
+            images,
+        ),
+        (413, "Request payload is too large", images),
+        (400, "Unexpected role 'user' after role 'tool'", of_results),
+        (401, "no access to image models", None),
+        (429, "too many images", None),
+        (400, "System message must be at the beginning.", Some(BodyFallback::SystemFirst)),
+    ] {
+        let form = BodyForm::default();
+        let error = rejection(status, message);
+        assert_eq!(next_body_fallback(&request, form, &error, Fallback::Auto), expected, "{message}");
+        let is_about_images = expected == images || expected == of_results;
+        let next = next_body_fallback(&without, form, &error, Fallback::Auto);
+        assert!(!is_about_images || next != expected, "{message}: no image was sent");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
 use deftool_lang::spec::{Effect, StringResults};
-use deftool_lang::tool::{ToolCall, ToolError};
+use deftool_lang::tool::{Attachment, ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -82,7 +82,11 @@ pub(super) enum CallState {
     /// The tool is running.
     Running { since_ms: u64 },
     /// The call was answered with this text.
-    Answered { answer: String },
+    Answered {
+        answer: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
     /// The call failed. Its failure ends the request, unless an earlier call fails, too.
     Failed { failure: Failure },
 }
@@ -120,14 +124,16 @@ impl Batch {
                 // Some servers reject a conversation with arguments that are not an object. The answer contains them.
                 (None, Task::Report { .. }) => String::from("{}"),
             };
-            let content = match state {
-                CallState::Answered { answer } => answer,
+            let (content, attachments) = match state {
+                CallState::Answered { answer, attachments } => (answer, attachments),
                 CallState::Failed { failure: Failure { reason: _, kind, detail } } => {
-                    json!({"error": {"kind": kind, "message": detail}}).to_string()
+                    (json!({"error": {"kind": kind, "message": detail}}).to_string(), Vec::new())
                 }
-                CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
+                CallState::Waiting | CallState::Asked | CallState::Running { .. } => {
+                    (unanswered(), Vec::new())
+                }
             };
-            AnsweredCall { call: MessageToolCall::new(id, name, arguments), content }
+            AnsweredCall { call: MessageToolCall::new(id, name, arguments), content, attachments }
         });
         answered.collect()
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::{BudgetUnit, OnFailure};
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
@@ -20,7 +20,7 @@ use crate::request::validate::Checked;
 
 impl Run {
     /// Takes the result of a call from [`Step::AnswerCalls`](super::Step::AnswerCalls). Ignores other ids.
-    pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
+    pub fn on_tool_result(&mut self, call_id: &str, result: Result<ToolOutput, ToolError>, at_ms: u64) {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(index) = batch.position(call_id) else { return };
         let Some(call) = batch.calls.get(index) else { return };
@@ -65,7 +65,7 @@ impl Run {
                 if let (false, Some(members)) = (reason.is_empty(), answer.as_object_mut()) {
                     members.insert(String::from("reason"), Value::String(reason));
                 }
-                self.answer_call(index, Ok(answer), 0);
+                self.answer_call(index, Ok(answer.into()), 0);
             }
         }
         self.advance_batch();
@@ -163,7 +163,12 @@ impl Run {
         self.events.push(Event::Approval { id, name, arguments, answer: None });
     }
 
-    pub(super) fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
+    pub(super) fn answer_call(
+        &mut self,
+        index: usize,
+        result: Result<ToolOutput, ToolError>,
+        elapsed_ms: u64,
+    ) {
         self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
         self.failures.answer(batch, index, result, (self.turn, self.config.string_results));
@@ -172,18 +177,19 @@ impl Run {
         }
     }
 
-    fn emit_tool_finished(&mut self, index: usize, result: &Result<Value, ToolError>, elapsed_ms: u64) {
+    fn emit_tool_finished(&mut self, index: usize, result: &Result<ToolOutput, ToolError>, elapsed_ms: u64) {
         let Phase::Calling(batch) = &self.phase else { return };
         let Some(call) = batch.calls.get(index) else { return };
-        let (value, error) = match result {
-            Ok(value) => (Some(value.clone()), None),
-            Err(error) => (None, Some(json!(error))),
+        let (value, attachments, error) = match result {
+            Ok(ToolOutput { value, attachments }) => (Some(value.clone()), attachments.clone(), None),
+            Err(error) => (None, Vec::new(), Some(json!(error))),
         };
         self.events.push(Event::ToolFinished {
             id: call.id.clone(),
             name: call.name.clone(),
             ok: error.is_none(),
             result: value,
+            attachments,
             error,
             elapsed_ms,
         });

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::StringResults;
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{ToolError, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -70,14 +70,14 @@ impl RepeatedFailures {
         &mut self,
         batch: &mut Batch,
         index: usize,
-        result: Result<Value, ToolError>,
+        result: Result<ToolOutput, ToolError>,
         (turn, strings): (u32, StringResults),
     ) {
         let Some(call) = batch.calls.get_mut(index) else { return };
         let error = match result {
-            Ok(value) => {
+            Ok(ToolOutput { value, attachments }) => {
                 *self = Self::default();
-                call.state = CallState::Answered { answer: call.text_of(value, strings) };
+                call.state = CallState::Answered { answer: call.text_of(value, strings), attachments };
                 return;
             }
             Err(error) => error,
@@ -91,7 +91,7 @@ impl RepeatedFailures {
             );
             members.insert(String::from("warning"), Value::String(warning));
         }
-        call.state = CallState::Answered { answer: answer.to_string() };
+        call.state = CallState::Answered { answer: answer.to_string(), attachments: Vec::new() };
         if count >= END_AT {
             let detail = format!(
                 "the model repeated a call that failed {count} times in a row: {}: {}",

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::OnFailure;
-use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_lang::tool::{ToolError, ToolErrorKind, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -204,10 +204,10 @@ impl JournalReplay {
                 let since_ms = run.at_ms;
                 *self.state_of(&id)? = CallState::Running { since_ms };
             }
-            Event::ToolFinished { id, result, error, .. } => {
+            Event::ToolFinished { id, result, attachments, error, .. } => {
                 let result = match error {
                     Some(error) => Err(serde_json::from_value(error).map_err(|error| error.to_string())?),
-                    None => Ok(result.unwrap_or_default()),
+                    None => Ok(ToolOutput { value: result.unwrap_or_default(), attachments }),
                 };
                 self.finish_call(&id, result)?;
             }
@@ -266,7 +266,7 @@ impl JournalReplay {
     }
 
     /// Answers a call. After the last one, the next turn can begin.
-    fn finish_call(&mut self, id: &str, result: Result<Value, ToolError>) -> Result<(), String> {
+    fn finish_call(&mut self, id: &str, result: Result<ToolOutput, ToolError>) -> Result<(), String> {
         self.state_of(id)?;
         let run = &mut self.run;
         let Phase::Calling(batch) = &mut run.phase else { return Ok(()) };

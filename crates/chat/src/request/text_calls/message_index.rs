@@ -59,7 +59,7 @@ impl MessageIndex {
     pub(super) fn update(&mut self, conversation: &[Arc<Message>]) {
         for message in conversation.get(self.messages..).unwrap_or_default() {
             match &**message {
-                Message::User { content } | Message::Tool { tool_call_id: _, content } => self.add(content),
+                Message::User { content, .. } | Message::Tool { content, .. } => self.add(content),
                 Message::System { .. } | Message::Assistant { .. } => {}
             }
         }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn user(text: &str) -> Arc<Message> {
-        Arc::new(Message::User { content: text.to_owned() })
+        Arc::new(Message::user(text))
     }
 
     fn index_of(texts: &[&str]) -> MessageIndex {

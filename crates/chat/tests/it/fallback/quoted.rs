@@ -14,7 +14,7 @@ use super::read::{Expected, Family, Outcome, Reader, Specimen, families, files_i
 fn reader_of(specimen: &Specimen, mode: Fallback) -> Reader {
     let mut reader = reader(mode);
     reader.conversation.extend(specimen.earlier.iter().cloned());
-    reader.conversation.push(Message::User { content: String::from("Go on.") });
+    reader.conversation.push(Message::user("Go on."));
     reader
 }
 

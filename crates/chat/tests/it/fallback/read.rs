@@ -149,14 +149,14 @@ fn expectation(text: &str) -> (Vec<Message>, Expected) {
 fn message(role: &str, content: String) -> Vec<Message> {
     let id = || String::from("abcdefghi");
     match role {
-        "user" => vec![Message::User { content }],
+        "user" => vec![Message::user(content)],
         "system" => vec![Message::System { content }],
         "assistant" => vec![Message::Assistant { content, tool_calls: Vec::new(), received: None }],
         _ => {
             let call = MessageToolCall::new(id(), String::from("book"), String::from("{}"));
             vec![
                 Message::Assistant { content: String::new(), tool_calls: vec![call], received: None },
-                Message::Tool { tool_call_id: id(), content },
+                Message::tool(id(), content),
             ]
         }
     }
@@ -239,7 +239,7 @@ impl Outcome {
 }
 
 pub(super) fn reader(mode: Fallback) -> Reader {
-    let conversation = vec![Message::User { content: String::from("Do it.") }];
+    let conversation = vec![Message::user("Do it.")];
     Reader { mode, conversation, cut: usize::MAX, restore: false, loops: false, finish: Some("stop") }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::play::{owned, play, reply_with, tools, weather};
 
 fn user(text: &str) -> Message {
-    Message::User { content: text.to_owned() }
+    Message::user(text)
 }
 
 fn assistant(text: &str) -> Message {
@@ -30,7 +30,7 @@ fn calls(text: &str, calls: &[(&str, &str)]) -> Message {
 }
 
 fn result(id: &str, content: &str) -> Message {
-    Message::Tool { tool_call_id: id.to_owned(), content: content.to_owned() }
+    Message::tool(id, content)
 }
 
 fn as_json(messages: &[Message]) -> Vec<Value> {
@@ -127,7 +127,7 @@ proptest! {
         // All texts of users and models are kept in order.
         let texts = |messages: &[Message]| -> Vec<String> {
             let texts = messages.iter().filter_map(|message| match message {
-                Message::User { content } | Message::Assistant { content, .. } | Message::System { content } => Some(content),
+                Message::User { content, .. } | Message::Assistant { content, .. } | Message::System { content } => Some(content),
                 Message::Tool { .. } => None,
             });
             texts.filter(|text| !text.trim().is_empty() && !text.starts_with('[')).cloned().collect()

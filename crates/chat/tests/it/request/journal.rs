@@ -204,7 +204,7 @@ impl Change {
                 } else {
                     // `look` started before the crash.
                     happened.extend((call.name == "look").then(|| String::from("runs look again")));
-                    run.on_tool_result(&call.id, Ok(json!(1)), 600);
+                    run.on_tool_result(&call.id, Ok(json!(1).into()), 600);
                 }
             }
         }

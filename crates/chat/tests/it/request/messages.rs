@@ -20,7 +20,7 @@ fn system_messages_are_first_and_the_budget_counts_down() {
     let [
         Message::System { content: bios },
         Message::System { content: caller },
-        Message::User { content: prompt },
+        Message::User { content: prompt, .. },
     ] = &played.messages(0)[..]
     else {
         panic!()
@@ -35,7 +35,7 @@ fn system_messages_are_first_and_the_budget_counts_down() {
         format!("Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}")
     };
     assert_eq!(*prompt, format!("{}\n\nWhat is the weather?", lines(8)));
-    let [.., Message::User { content: prompt }, Message::Assistant { .. }, Message::Tool { content, .. }] =
+    let [.., Message::User { content: prompt, .. }, Message::Assistant { .. }, Message::Tool { content, .. }] =
         &played.messages(1)[..]
     else {
         panic!()
@@ -76,7 +76,9 @@ fn the_variable_lines_are_in_the_last_result_or_user_message() {
         owned(&request.messages)
     };
     let system = Message::System { content: String::from("Third.") };
-    let [.., Message::User { content }, last] = &with(std::slice::from_ref(&system))[..] else { panic!() };
+    let [.., Message::User { content, .. }, last] = &with(std::slice::from_ref(&system))[..] else {
+        panic!()
+    };
     assert!(content.ends_with("left: 8\n\nWhat is the weather?"), "{content}");
     assert_eq!(*last, system);
     // Without such a message, they are the last message.
@@ -91,7 +93,7 @@ fn the_variable_lines_are_in_the_last_result_or_user_message() {
 fn a_bios_budget_at_the_tail_is_a_last_system_message() {
     let played = play().with(|config| config.bios_budget = BiosBudget::Tail);
     let Step::Stream(request) = played.start().next_step(&tools(), &BiosV1) else { panic!() };
-    let [Message::System { .. }, Message::User { content: prompt }, Message::System { content }] =
+    let [Message::System { .. }, Message::User { content: prompt, .. }, Message::System { content }] =
         &owned(&request.messages)[..]
     else {
         panic!()
@@ -138,7 +140,7 @@ fn combined_system_messages_are_one_message() {
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
     let played = play.run(&[reply_with("x")]);
-    let [Message::System { content }, Message::User { content: prompt }] = &played.messages(0)[..] else {
+    let [Message::System { content }, Message::User { content: prompt, .. }] = &played.messages(0)[..] else {
         panic!()
     };
     assert!(content.starts_with("bios-v1") && content.ends_with("\n\nBe brief.\n\nThird."), "{content}");
@@ -182,7 +184,7 @@ fn adjacent_messages_of_one_role_are_merged() {
     let mut play = play();
     play.conversation.insert(0, user("First."));
     let played = play.run(&[reply_with("x")]);
-    let [Message::System { .. }, Message::User { content }] = played.history() else { panic!() };
+    let [Message::System { .. }, Message::User { content, .. }] = played.history() else { panic!() };
     assert_eq!(content, "First.\n\nWhat is the weather?");
 }
 

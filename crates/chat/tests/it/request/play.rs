@@ -209,7 +209,7 @@ pub(super) fn owned(messages: &[Arc<Message>]) -> Vec<Message> {
 /// Returns the messages of a request without the variable BIOS lines of the last result or user message.
 pub(super) fn without_lines(request: &ChatRequest) -> Vec<Message> {
     let mut messages = owned(&request.messages);
-    if let Some(Message::User { content } | Message::Tool { content, .. }) = messages.last_mut() {
+    if let Some(Message::User { content, .. } | Message::Tool { content, .. }) = messages.last_mut() {
         let paragraphs = content.split("\n\n").filter(|text| !text.starts_with("Time at submit: "));
         *content = paragraphs.collect::<Vec<_>>().join("\n\n");
     }
@@ -217,7 +217,7 @@ pub(super) fn without_lines(request: &ChatRequest) -> Vec<Message> {
 }
 
 pub(super) fn user(text: &str) -> Message {
-    Message::User { content: text.to_owned() }
+    Message::user(text)
 }
 
 impl Play {
@@ -339,7 +339,7 @@ impl Play {
                     let PendingCall { call, timeout, needs_approval, effect } = &pending[which];
                     assert_eq!(*effect == Effect::Pure, call.name == "get_weather");
                     if *needs_approval {
-                        run.on_tool_result(&call.id, Ok(json!("not asked yet")), now);
+                        run.on_tool_result(&call.id, Ok(json!("not asked yet").into()), now);
                         run.on_approval("wrong", Approval::Allowed, now);
                         self.store(&mut run);
                         run.on_approval(&call.id, self.approval.clone(), now);
@@ -355,12 +355,12 @@ impl Play {
                         if self.crashes(&mut run, &mut events, now) {
                             continue;
                         }
-                        run.on_tool_result("wrong", Ok(json!("ignored")), now);
+                        run.on_tool_result("wrong", Ok(json!("ignored").into()), now);
                         let answer = (self.answer)(executed.len(), &call.name);
                         run.on_approval(&call.id, Approval::Refused { reason: String::from("late") }, now);
-                        run.on_tool_result(&call.id, answer.clone(), now);
+                        run.on_tool_result(&call.id, answer.clone().map(Into::into), now);
                         self.store(&mut run);
-                        run.on_tool_result(&call.id, answer, now);
+                        run.on_tool_result(&call.id, answer.map(Into::into), now);
                     }
                     self.publish(&mut run, &mut events, now);
                 }
@@ -409,7 +409,7 @@ pub(super) fn assert_answered(messages: &[Message]) {
                     assert_ne!(call.function.name, "finish", "exit calls must not be in the history");
                 }
             }
-            Message::Tool { tool_call_id, content } => {
+            Message::Tool { tool_call_id, content, .. } => {
                 assert_eq!(open.remove(0), tool_call_id);
                 assert!(!content.is_empty(), "an empty result");
             }
@@ -424,7 +424,7 @@ pub(super) fn assert_final(run: &mut Run, tools: &ToolSet) {
     let before = run.outcome().cloned();
     run.on_event(ChatEvent::Text { text: String::from("late") }, tools, 99);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, tools, 99);
-    run.on_tool_result("x", Ok(json!(1)), 99);
+    run.on_tool_result("x", Ok(json!(1).into()), 99);
     run.cancel(99);
     run.fail(Failure::new(FailReason::ServerDied, "", ""), 99);
     assert_eq!(run.next_step(tools, &BiosV1), Step::Finished);

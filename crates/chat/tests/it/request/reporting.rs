@@ -18,7 +18,7 @@ fn the_duration_of_an_approved_call_starts_at_its_approval() {
     let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) else { panic!() };
     let id = &calls[0].call.id;
     run.on_approval(id, Approval::Allowed, 5_000);
-    run.on_tool_result(id, Ok(Value::Null), 5_030);
+    run.on_tool_result(id, Ok(Value::Null.into()), 5_030);
     let finished = run.take_events().into_iter().find_map(|event| match event {
         Event::ToolFinished { elapsed_ms, .. } => Some(elapsed_ms),
         _ => None,

@@ -47,8 +47,11 @@ fn a_call_runs_and_its_result_is_sent_to_the_model() {
         play().run(&[reply_with("I look. ").call("get_weather", weather()), reply_with("18 degrees.")]);
     assert_eq!(played.outcome.text, "I look. 18 degrees.");
     assert_eq!(played.outcome.tool_iterations, 1);
-    let [.., Message::Assistant { content, tool_calls, .. }, Message::Tool { tool_call_id, content: result }] =
-        played.history()
+    let [
+        ..,
+        Message::Assistant { content, tool_calls, .. },
+        Message::Tool { tool_call_id, content: result, .. },
+    ] = played.history()
     else {
         panic!("{:?}", played.history())
     };
@@ -461,7 +464,7 @@ fn a_turn_is_pinned_to_its_tools() {
     run.on_event(ChatEvent::Ended { reply: reply_with("").call("look", json!({})).reply }, &tools, 1);
     let Step::AnswerCalls(calls) = run.next_step(&newer, &BiosV1) else { panic!() };
     let call = &calls[0].call;
-    run.on_tool_result(&call.id, Ok(json!(1)), 2);
+    run.on_tool_result(&call.id, Ok(json!(1).into()), 2);
     let Step::Stream(request) = run.next_step(&newer, &BiosV1) else { panic!() };
     assert!(request.tools.is_empty(), "the next turn uses the newer set");
     run.on_event(ChatEvent::Text { text: String::from("x") }, &tools, 3);
@@ -479,7 +482,7 @@ fn durations_are_measured_from_the_start_of_each_call() {
     for at in [130, 200, 150] {
         if let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) {
             let call = &calls[0].call;
-            run.on_tool_result(&call.id, Ok(Value::Null), at);
+            run.on_tool_result(&call.id, Ok(Value::Null.into()), at);
         }
     }
     let elapsed: Vec<u64> = run

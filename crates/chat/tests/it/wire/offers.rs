@@ -14,13 +14,13 @@ fn tool(name: &str) -> Value {
 }
 
 fn user(text: &str) -> Message {
-    Message::User { content: text.to_owned() }
+    Message::user(text)
 }
 
 /// A call of `f` and its result.
 fn called(id: &str) -> [Message; 2] {
     let tool_calls = vec![MessageToolCall::new(id, "f", "{}")];
-    let result = Message::Tool { tool_call_id: id.to_owned(), content: String::from("1") };
+    let result = Message::tool(id, "1");
     [Message::Assistant { content: String::new(), tool_calls, received: None }, result]
 }
 
@@ -104,8 +104,7 @@ fn calls_and_results_stay_together_in_every_variant() {
         tool_calls: vec![MessageToolCall::new(first, "f", "{}"), MessageToolCall::new(second, "g", "{}")],
         received: None,
     };
-    let result =
-        |id: &str, text: &str| Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned() };
+    let result = |id: &str, text: &str| Message::tool(id, text);
     let messages = vec![user("one"), two("1", "2"), result("2", "of g"), result("1", "of f")];
     let plain = BodyForm {
         fallbacks: BodyFallbacks::default().with(BodyFallback::PlainRoles),

@@ -18,9 +18,9 @@ fn system(text: &str) -> Message {
 /// A request with two calls in one message, which has this text, and their results.
 fn request(text: &str, first: Vec<Message>, last: Vec<Message>) -> ChatRequest {
     let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "f", "{}"));
-    let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
+    let result = |id: &str| Message::tool(id, "3");
     let conversation = vec![
-        Message::User { content: String::from("c") },
+        Message::user("c"),
         Message::Assistant { content: text.to_owned(), tool_calls: calls.to_vec(), received: None },
         result("1"),
         result("2"),

@@ -9,6 +9,8 @@ mod answer;
 mod completions;
 #[path = "../../../../../tests/it/worker/simulation/dice.rs"]
 mod dice;
+#[path = "../../../../../tests/it/worker/simulation/messages.rs"]
+mod messages;
 #[path = "../../../../../tests/it/worker/simulation/plan.rs"]
 mod plan;
 #[path = "../../../../../tests/it/worker/simulation/refusals.rs"]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event};
 use deftool_chat::{Api, Message};
 use deftool_lang::spec::Timers;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
 use deftool_record::Journal;
 use deftool_worker::{
     Approvals, Incoming, Origin, Outgoing, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport,
@@ -220,7 +220,7 @@ struct Runner {
 }
 
 impl ToolRunner for Runner {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         let mut numbers = vec![number_in(&context.request_id)];
         numbers.extend(format!("{} {}", call.name, call.arguments).bytes().map(u64::from));
         let (behavior, _) = ToolBehavior::of(&mut Dice::of(self.seed, "deed", &numbers), LIMIT);
@@ -228,11 +228,12 @@ impl ToolRunner for Runner {
             resume_unwind(Box::new("a bug of the tool's"));
         }
         async move {
-            match behavior.end {
+            let ended = match behavior.end {
                 ToolEnd::Never => Err(ToolError::new(ToolErrorKind::Failure, "no result")),
                 ToolEnd::PanicsAtOnce | ToolEnd::Panics => resume_unwind(Box::new("a bug of the tool's")),
                 ToolEnd::Result(_) | ToolEnd::Fails(_) => behavior.result(),
-            }
+            };
+            ended.map(Into::into)
         }
         .boxed()
     }

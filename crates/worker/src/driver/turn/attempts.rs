@@ -78,6 +78,10 @@ impl<'a> Turn<'a> {
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.store_form(*form);
+                    for line in body.unsent() {
+                        let message = line.trim_matches(['[', ']']).to_owned();
+                        task.publish_own(self.run, Event::Warning { message });
+                    }
                     if form.stateless != stateless {
                         // Also for the requests after this one.
                         self.run.forget_state();
