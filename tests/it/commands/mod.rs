@@ -8,6 +8,7 @@ mod doctor;
 mod fix;
 mod fmt;
 mod fuzz;
+mod images;
 mod import;
 mod init;
 mod interface;

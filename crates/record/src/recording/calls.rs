@@ -109,6 +109,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             | Line::ToolFinished { .. }
             | Line::Approval { .. }
             | Line::Log { .. }
+            | Line::Attachment(_)
             | Line::Reloaded { .. }
             | Line::Stopped(_)
             | Line::Finished { .. } => {}

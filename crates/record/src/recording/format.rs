@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use deftool_chat::request::{Approval, Failure, RequestOptions, RunStart};
 use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
-use deftool_lang::tool::{Attachment, ToolError};
+use deftool_lang::tool::{Attachment, AttachmentData, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -167,6 +167,8 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
+    /// The bytes of an image or audio, once in the file. Other lines name them by their digest, also request bodies.
+    Attachment(AttachmentData),
     /// A log line of a script.
     Log {
         at_ms: u64,
@@ -216,6 +218,17 @@ impl Stopped {
 }
 
 impl Line {
+    /// Returns the images and audio of the line.
+    pub(super) fn attachments(&self) -> Vec<&Attachment> {
+        match self {
+            Self::Session { session, .. } => {
+                session.conversation.iter().flat_map(Message::attachments).collect()
+            }
+            Self::ToolFinished { attachments, .. } => attachments.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Replaces values that are nested too deeply.
     pub(super) fn fit(&mut self) {
         match self {
@@ -229,6 +242,7 @@ impl Line {
             | Self::End { .. }
             | Self::NoConnection { .. }
             | Self::ToolFinished { result: None, .. }
+            | Self::Attachment(_)
             | Self::Log { .. }
             | Self::Approval { .. }
             | Self::Reloaded { .. }

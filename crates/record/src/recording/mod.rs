@@ -4,11 +4,12 @@
 //! requests may overlap, the lines of the second and later requests contain the request number (`request`). A recording
 //! contains the responses of the server with their times, and all inputs from the environment: clock, time zone, ids,
 //! model, detected capabilities, offered tools, arguments and results of tool calls, approvals, reloads, and the
-//! outcome of each request.
+//! outcome of each request. The bytes of an image are in one line, and other lines have their digest.
 //!
 //! | file | |
 //! |---|---|
 //! | `format` | the lines of a recording, and errors |
+//! | `media` | replaces images in request bodies by their digests |
 //! | `redact` | redacts secrets in lines |
 //! | `recorder` | writes recordings |
 //! | `read` | reads recordings |
@@ -16,6 +17,7 @@
 
 mod calls;
 mod format;
+mod media;
 mod read;
 mod recorder;
 mod redact;
@@ -28,4 +30,5 @@ pub use redact::redact_message;
 
 pub(crate) use calls::{text_in, text_of};
 pub(crate) use format::{api_of, conversation_member, fit};
+pub(crate) use media::refer_to_media;
 pub(crate) use redact::redact_outcome;

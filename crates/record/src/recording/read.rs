@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use deftool_chat::Message;
+use deftool_lang::tool::AttachmentStore;
 use deftool_process::files::open_regular;
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,8 +55,13 @@ impl Recording {
         let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
         let file = open_regular(path).map_err(io)?;
         let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_FILE + 1));
-        let mut reading =
-            Reading { path, requests: Vec::new(), by_number: HashMap::new(), ids: HashSet::new() };
+        let mut reading = Reading {
+            path,
+            requests: Vec::new(),
+            by_number: HashMap::new(),
+            ids: HashSet::new(),
+            attachments: AttachmentStore::default(),
+        };
         let mut text = Vec::new();
         let mut size = 0;
         for number in 1.. {
@@ -74,6 +81,7 @@ impl Recording {
         if reading.requests.is_empty() {
             return Err(reading.malformed(1, "the file is empty"));
         }
+        reading.restore_attachments();
         Ok(Self { path: path.to_owned(), requests: reading.requests })
     }
 
@@ -108,6 +116,8 @@ struct Reading<'p> {
     by_number: HashMap<u32, usize>,
     /// Request ids so far.
     ids: HashSet<String>,
+    /// The images and audio so far.
+    attachments: AttachmentStore,
 }
 
 impl Reading<'_> {
@@ -135,6 +145,7 @@ impl Reading<'_> {
                     logs: HashMap::new(),
                 });
             }
+            Line::Attachment(data) => self.attachments.add(&data),
             line => {
                 let index = self.by_number.get(&request);
                 let Some(request) = index.and_then(|index| self.requests.get_mut(*index)) else {
@@ -148,6 +159,19 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Restores the bytes of images and audio, which may follow the lines that name them.
+    fn restore_attachments(&mut self) {
+        for request in &mut self.requests {
+            let messages = request.session.conversation.iter_mut();
+            self.attachments.restore(messages.flat_map(Message::attachments_mut));
+            for (_, line) in &mut request.lines {
+                if let Line::ToolFinished { attachments, .. } = line {
+                    self.attachments.restore(attachments);
+                }
+            }
+        }
     }
 
     fn malformed(&self, line: usize, message: &str) -> RecordingError {

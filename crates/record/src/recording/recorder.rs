@@ -3,12 +3,13 @@
 //! If the user has secrets, the chunks of a reply are written at its end, because a secret may be split over many
 //! chunks. A crash then loses that reply.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use deftool_lang::tool::AttachmentData;
 use deftool_process::files::create_private;
 use serde_json::Value;
 
@@ -39,6 +40,8 @@ struct State {
     requests: u32,
     /// Buffered chunks of replies, by request.
     waiting: HashMap<u32, Waiting>,
+    /// The digests of the images and audio in the file.
+    attachments: HashSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +58,8 @@ impl Recorder {
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
         let file = create_private(path, "recording", BEGINNING)
             .map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
-        let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
+        let state =
+            State { file, error: None, requests: 0, waiting: HashMap::new(), attachments: HashSet::new() };
         Ok(Self {
             path: path.to_owned(),
             redactor: Redactor::new(None),
@@ -109,6 +113,9 @@ impl Recorder {
         let Ok(mut state) = self.state.lock() else { return };
         self.write_waiting(&mut state, request);
         self.write_line(&mut state, request, &line);
+        for data in AttachmentData::unwritten(&mut state.attachments, line.attachments()) {
+            self.write_line(&mut state, request, &Line::Attachment(data));
+        }
     }
 
     fn data(&self, request: u32, piece: Piece) {

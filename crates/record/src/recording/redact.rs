@@ -8,6 +8,7 @@ use deftool_lang::tool::ToolError;
 use serde_json::Value;
 
 use super::format::{Line, Stopped};
+use super::media::refer_to_media;
 use crate::secrets::Mask;
 
 /// Members of an outcome with free text.
@@ -61,7 +62,11 @@ impl Line {
                 }
                 params.values_mut().for_each(|value| mask.value(value));
             }
-            Self::Request { body, .. } => mask.value(body),
+            Self::Request { body, .. } => {
+                // Before secrets are searched: an image is not text.
+                refer_to_media(body);
+                mask.value(body);
+            }
             Self::Response { location, .. } => location.iter_mut().for_each(|text| mask.in_place(text)),
             Self::End { error, .. } => error.iter_mut().for_each(|text| mask.in_place(text)),
             Self::NoConnection { message, .. } => mask.in_place(message),
@@ -87,7 +92,7 @@ impl Line {
                 }
             }
             Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
-            Self::Data { .. } => {}
+            Self::Data { .. } | Self::Attachment(_) => {}
         }
     }
 }

@@ -84,6 +84,7 @@ impl Calls {
                 | Line::End { .. }
                 | Line::NoConnection { .. }
                 | Line::Log { .. }
+                | Line::Attachment(_)
                 | Line::Reloaded { .. }
                 | Line::Stopped(_)
                 | Line::Finished { .. } => {}

@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::model::{RecordedTime, ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
-use crate::recording::{Line, RecordedRequest, Recording, Session, Stopped, fit, redact_outcome};
+use crate::recording::{
+    Line, RecordedRequest, Recording, Session, Stopped, fit, redact_outcome, refer_to_media,
+};
 use crate::secrets::Mask;
 
 /// Maximum delay between two lines.
@@ -213,6 +215,7 @@ impl ReplayCursor {
             return Vec::new();
         };
         let mut now = body.to_value();
+        refer_to_media(&mut now);
         self.mask.value(&mut now);
         fit(&mut now);
         lock(&self.bodies).push((*number, now.clone()));

@@ -81,7 +81,7 @@ impl Timeline {
                     JournalEntry::Log { call_id, log } => {
                         with_call(&mut request.entries, &places, &call_id, |call, _| call.logs.push(log));
                     }
-                    JournalEntry::Reply(_) => {}
+                    JournalEntry::Reply(_) | JournalEntry::Attachment(_) => {}
                 }
             }
             number_turns(&mut request.entries);

@@ -126,7 +126,7 @@ impl Builder {
         self.last = Place { at_ms: time_of(&record).unwrap_or(before_ms), line };
         let place = self.last;
         match record {
-            Line::Session { .. } | Line::Log { .. } => {}
+            Line::Session { .. } | Line::Log { .. } | Line::Attachment(_) => {}
             Line::Request { attempt, generation, body, .. } => {
                 self.end_reply(None, false);
                 self.request(before_ms, attempt, generation, body);
@@ -253,7 +253,7 @@ impl Builder {
 /// Returns the time of a line, if it has exactly one.
 fn time_of(line: &Line) -> Option<u64> {
     match line {
-        Line::Session { .. } => None,
+        Line::Session { .. } | Line::Attachment(_) => None,
         Line::Stopped(Stopped { at_ms, .. })
         | Line::Request { at_ms, .. }
         | Line::Response { at_ms, .. }

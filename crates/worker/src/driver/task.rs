@@ -1,5 +1,6 @@
 //! The task of one request: what it publishes, what it records, and how it ends.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,7 @@ use super::shared::Shared;
 use crate::observer::{Observation, RequestObserver};
 use crate::time::seconds;
 use crate::transport::Outgoing;
-use deftool_lang::tool::Toolbox;
+use deftool_lang::tool::{AttachmentData, Toolbox};
 
 /// The state of the task of one request.
 pub(crate) struct RequestTask {
@@ -36,6 +37,8 @@ pub(crate) struct RequestTask {
     pub(crate) trace: RequestTrace,
     /// The tools that a resumed request was checked against; its interrupted calls run with them.
     pub(crate) toolbox: Option<Toolbox>,
+    /// The digests of the images and audio in the journal.
+    pub(crate) journaled: Mutex<HashSet<String>>,
 }
 
 impl RequestTask {
@@ -69,8 +72,15 @@ impl RequestTask {
     fn append(&self, run: &Run, reply: Option<JournalEntry>, events: &[Event]) {
         let journal = self.shared.config.journal.as_ref();
         if let Some(journal) = journal.filter(|_| !events.is_empty() && !self.record.is_suspended()) {
-            let entries = reply.into_iter().chain(events.iter().cloned().map(JournalEntry::Event));
-            journal.append(run.request_id(), self.record.clock.now_ms(), entries.collect());
+            let attachments = events.iter().flat_map(|event| match event {
+                Event::ToolFinished { attachments, .. } => attachments.as_slice(),
+                _ => &[],
+            });
+            let data = AttachmentData::unwritten(&mut lock(&self.journaled), attachments);
+            let data = data.into_iter().map(JournalEntry::Attachment);
+            let events = events.iter().cloned().map(JournalEntry::Event);
+            let entries = data.chain(reply).chain(events).collect();
+            journal.append(run.request_id(), self.record.clock.now_ms(), entries);
         }
     }
 

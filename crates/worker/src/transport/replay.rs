@@ -160,6 +160,7 @@ async fn play(
             | Line::ToolFinished { .. }
             | Line::Approval { .. }
             | Line::Log { .. }
+            | Line::Attachment(_)
             | Line::Reloaded { .. },
         ) => None,
     }

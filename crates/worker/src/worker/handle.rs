@@ -1,5 +1,6 @@
 //! The public interface of a worker.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::server::{
 };
 use crate::time::{Clock, NO_LIMIT};
 use crate::transport::{ReplayTransport, Transport};
-use deftool_lang::tool::{ToolSource, Toolbox};
+use deftool_lang::tool::{AttachmentData, ToolSource, Toolbox};
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;
@@ -250,8 +251,14 @@ impl Worker {
             replay.advance();
         }
         drop(registry);
+        let mut journaled = HashSet::new();
         if let (Some(journal), Some(new)) = (&shared.config.journal, new) {
             journal.begin(new);
+            let attachments = run.conversation().iter().flat_map(|message| message.attachments());
+            let data = AttachmentData::unwritten(&mut journaled, attachments);
+            if !data.is_empty() {
+                journal.append(&id, 0, data.into_iter().map(JournalEntry::Attachment).collect());
+            }
         }
         if let Some(recorder) = recorder {
             let _ = record.recorder.set(recorder.begin(&session));
@@ -269,6 +276,7 @@ impl Worker {
             generation: AtomicU64::new(0),
             trace: session.trace,
             toolbox,
+            journaled: Mutex::new(journaled),
         };
         tokio::spawn(supervise(Box::new(task), Box::new(run), id.clone()));
         Ok((id, record))

@@ -4,6 +4,7 @@
 //! restores the partial reply. The file is append-only; `rewind` removes messages. Secrets are redacted
 //! ([`Line::redacted`]).
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
+use deftool_lang::tool::{AttachmentData, AttachmentStore};
 use deftool_process::files::{create_new_private, lock_private, open_private};
 use deftool_record::Redaction;
 use serde_json::{Value, json};
@@ -52,6 +54,8 @@ pub(in crate::cli) struct SessionFile {
     redaction: Arc<Redaction>,
     /// The conversation in the file.
     written: Vec<Message>,
+    /// The digests of the images and audio in the file.
+    attachments: HashSet<String>,
 }
 
 impl SessionFile {
@@ -67,7 +71,8 @@ impl SessionFile {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let file = create_new_private(path, File::options().append(true)).map_err(io)?;
         lock(&file, path)?;
-        let mut session = Self { path: path.to_owned(), file, redaction, written: Vec::new() };
+        let (written, attachments) = (Vec::new(), HashSet::new());
+        let mut session = Self { path: path.to_owned(), file, redaction, written, attachments };
         session.write(std::slice::from_ref(first))?;
         Ok(session)
     }
@@ -88,7 +93,10 @@ impl SessionFile {
         if lacks_line_end {
             file.write_all(b"\n").map_err(io)?;
         }
-        let mut resumed = Self { path: path.to_owned(), file, redaction, written };
+        let attachments = written.iter().flat_map(Message::attachments);
+        let stored = attachments.filter(|attachment| attachment.bytes().is_some());
+        let attachments = stored.map(|attachment| attachment.sha256().to_owned()).collect();
+        let mut resumed = Self { path: path.to_owned(), file, redaction, written, attachments };
         // Store the restored partial reply.
         resumed.write_messages(&session.messages)?;
         Ok((resumed, session))
@@ -132,8 +140,12 @@ impl SessionFile {
     pub(in crate::cli) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
         let mut text = String::new();
         for line in lines {
-            text.push_str(&line.redacted(&self.redaction).to_string());
-            text.push('\n');
+            let data = AttachmentData::unwritten(&mut self.attachments, line.attachments());
+            let data: Vec<Line> = data.into_iter().map(Line::Attachment).collect();
+            for line in data.iter().chain([line]) {
+                text.push_str(&line.redacted(&self.redaction).to_string());
+                text.push('\n');
+            }
         }
         let written = self.file.write_all(text.as_bytes());
         written.map_err(|source| SessionError::Io { path: self.path.clone(), source })
@@ -187,6 +199,7 @@ fn read(file: &mut File, path: &Path) -> Result<ReadSession, SessionError> {
     let mut reader = BufReader::new(file);
     let mut session: Option<Session> = None;
     let mut open: Vec<Event> = Vec::new();
+    let mut attachments = AttachmentStore::default();
     let (mut length, mut number, mut lacks_line_end) = (0, 0, false);
     loop {
         let mut text = Vec::new();
@@ -221,6 +234,7 @@ fn read(file: &mut File, path: &Path) -> Result<ReadSession, SessionError> {
                 Line::Message { .. }
                 | Line::Rewind { .. }
                 | Line::Event { .. }
+                | Line::Attachment(_)
                 | Line::System { .. }
                 | Line::Model { .. } => {
                     return Err(malformed(String::from("missing session header in the first line")));
@@ -243,17 +257,21 @@ fn read(file: &mut File, path: &Path) -> Result<ReadSession, SessionError> {
                 session.messages.truncate(to);
             }
             Line::Event { event } => open.push(event),
+            Line::Attachment(data) => attachments.add(&data),
             Line::System { text } => session.system = text,
             Line::Model { name } => session.model = Some(name),
         }
     }
-    let Some(session) = session else {
+    let Some(mut session) = session else {
         let message = String::from("the file is empty");
         return Err(SessionError::Malformed { path: path.to_owned(), line: 1, message });
     };
+    attachments.restore(session.messages.iter_mut().flat_map(Message::attachments_mut));
     let written = session.messages.clone();
     let mut messages = session.messages;
-    messages.extend(messages_of(open));
+    let mut partial = messages_of(open);
+    attachments.restore(partial.iter_mut().flat_map(Message::attachments_mut));
+    messages.extend(partial);
     let session = Session { messages: normalize_conversation(messages), ..session };
     Ok(ReadSession { restored: session, written, length, lacks_line_end })
 }
@@ -280,12 +298,13 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
             Event::ToolCall { id, name, arguments } => {
                 tool_calls.push(MessageToolCall::new(id, name, arguments.to_string()));
             }
-            Event::ToolFinished { id, result, error, .. } => {
+            Event::ToolFinished { id, result, attachments, error, .. } => {
                 let content = match (result, error) {
                     (_, Some(error)) => json!({ "error": error }),
                     (result, None) => result.unwrap_or_default(),
                 };
-                results.push(Message::tool(id, content.to_string()));
+                let content = content.to_string();
+                results.push(Message::Tool { tool_call_id: id, content, attachments });
             }
             // Not stored.
             _ => {}

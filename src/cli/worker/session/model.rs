@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use deftool_chat::Message;
 use deftool_chat::request::Event;
+use deftool_lang::tool::{Attachment, AttachmentData};
 use deftool_record::{Mask, Redaction, redact_message};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub(in crate::cli) enum Line {
     Rewind { to: usize },
     /// A part of an incomplete reply.
     Event { event: Event },
+    /// The bytes of an image or audio, once in the file.
+    Attachment(AttachmentData),
     /// Sets the system message in addition to the worker's.
     System {
         #[serde(default)]
@@ -40,6 +43,15 @@ pub(in crate::cli) enum Line {
 }
 
 impl Line {
+    /// Returns the images and audio of the line.
+    pub(super) fn attachments(&self) -> &[Attachment] {
+        match self {
+            Self::Message { message } => message.attachments(),
+            Self::Event { event: Event::ToolFinished { attachments, .. } } => attachments,
+            _ => &[],
+        }
+    }
+
     /// Returns the JSON of the line without the API key and the same secrets as in recordings.
     pub(in crate::cli) fn redacted(&self, redaction: &Redaction) -> Value {
         let mask = redaction.mask();
@@ -48,7 +60,7 @@ impl Line {
             Self::Message { message } => redact_message(message, mask),
             Self::Event { event } => redact_event(event, mask),
             Self::System { text } => text.iter_mut().for_each(|text| mask.in_place(text)),
-            Self::Chat { .. } | Self::Rewind { .. } | Self::Model { .. } => {}
+            Self::Chat { .. } | Self::Rewind { .. } | Self::Model { .. } | Self::Attachment(_) => {}
         }
         let mut value = json!(line);
         redaction.key().value(&mut value);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::OnFailure;
-use deftool_lang::tool::{ToolError, ToolErrorKind, ToolOutput};
+use deftool_lang::tool::{AttachmentData, AttachmentStore, ToolError, ToolErrorKind, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub enum JournalEntry {
         /// The level and the text.
         log: String,
     },
+    /// The bytes of an image or audio, once in a journal of a request, before the event that names them.
+    Attachment(AttachmentData),
 }
 
 /// An error: an entry does not match the entries before it.
@@ -64,13 +66,39 @@ impl Run {
     ) -> Result<RestoredRun, RestoreError> {
         let mut run = Self::new(config, start);
         run.events.clear();
-        let mut replay = JournalReplay { run, reply: None, events: Vec::new(), turn_start: 0, answered: 0 };
+        let mut replay = JournalReplay {
+            run,
+            reply: None,
+            events: Vec::new(),
+            turn_start: 0,
+            answered: 0,
+            attachments: AttachmentStore::default(),
+        };
         for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
             replay.apply(at_ms, entry).map_err(|detail| RestoreError { number: index + 1, detail })?;
         }
         let superseded = replay.interrupt();
-        let JournalReplay { run, events, answered, .. } = replay;
+        let JournalReplay { mut run, mut events, answered, attachments, .. } = replay;
+        run.restore_attachments(&attachments);
+        for event in &mut events {
+            if let Event::ToolFinished { attachments: known, .. } = event {
+                attachments.restore(known);
+            }
+        }
         Ok(RestoredRun { run, events, superseded, answered })
+    }
+
+    /// Restores the bytes of images and audio. Those that were not stored stay lines of text.
+    fn restore_attachments(&mut self, store: &AttachmentStore) {
+        for message in self.conversation.iter_mut().filter(|message| !message.attachments().is_empty()) {
+            store.restore(Arc::make_mut(message).attachments_mut());
+        }
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        for call in &mut batch.calls {
+            if let CallState::Answered { attachments, .. } = &mut call.state {
+                store.restore(attachments);
+            }
+        }
     }
 
     /// Drops a turn whose reply is not complete, and returns its text.
@@ -120,12 +148,14 @@ struct JournalReplay {
     turn_start: usize,
     /// The number of answered calls.
     answered: u32,
+    attachments: AttachmentStore,
 }
 
 impl JournalReplay {
     fn apply(&mut self, at_ms: u64, entry: JournalEntry) -> Result<(), String> {
         match entry {
             JournalEntry::Log { .. } => {}
+            JournalEntry::Attachment(data) => self.attachments.add(&data),
             JournalEntry::Reply(reply) => {
                 self.run.advance_time(at_ms);
                 self.reply = Some(reply);
