@@ -1,9 +1,9 @@
-//! Images in files: once each in recordings, journals and sessions.
+//! Images in files: once each in recordings, journals and sessions, and shown by `deftool view`.
 
 use std::fs;
 
 use deftool_test_support::server::{Act, Answer, Server, call, finish};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::ledger::{kill, spawn, wait_until};
 use crate::support::project::{Ended, Project};
@@ -69,6 +69,30 @@ fn a_recording_contains_each_image_once() {
     fs::write(project.path("changed.jsonl"), changed).unwrap();
     let ended = project.run(&["run", "--replay", "changed.jsonl", "--recorded-tools"]);
     assert!(ended.code == Some(1) && ended.stderr.contains("not sent: it was not stored"), "{ended:?}");
+}
+
+#[test]
+fn a_page_shows_the_images() {
+    let project = project();
+    let server = Server::script([calls(), calls(), Answer::text("Two pictures.")]);
+    let ended = run(&project, &server, &["--record", "r.jsonl", "--journal", "j"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for file in ["r.jsonl", "j"] {
+        let page = project.run(&["view", file, "-o", "-"]).stdout;
+        let data = page.split("id=\"data\">").nth(1).unwrap().split("</script").next().unwrap();
+        let data: Value = serde_json::from_str(data).unwrap();
+        let request = &data["files"][0]["requests"][0];
+        let images = request["images"].as_object().unwrap();
+        assert_eq!(images.len(), 2, "{file}");
+        assert!(images.values().all(|url| url.as_str().unwrap().starts_with("data:image/png;base64,iVBOR")));
+        assert_eq!(
+            (page.matches(OF_TOOL).count() > 0, page.matches("data:image/png;base64,").count()),
+            (true, 2)
+        );
+        let entries = request["entries"].as_array().unwrap();
+        let call = entries.iter().find(|entry| entry["kind"] == "call").unwrap();
+        assert!(images.contains_key(call["attachments"][0]["sha256"].as_str().unwrap()), "{call}");
+    }
 }
 
 #[test]

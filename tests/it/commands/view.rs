@@ -349,7 +349,7 @@ fn hostile_content_stays_data() {
     ));
     let policy =
         page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(policy.starts_with("default-src 'none'; img-src data:; style-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe"));
     for reference in ["http://", "https://", "src=", "@import", "url("] {
         let own = page.split("<style>").nth(1).unwrap().split("id=\"data\"").next().unwrap();

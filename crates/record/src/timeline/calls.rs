@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use deftool_chat::request::Approval;
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{Attachment, ToolError};
 use serde_json::Value;
 
 use super::model::{CallEntry, CallState, Entry, EntryKind, Place};
@@ -59,14 +59,20 @@ impl Calls {
         place: Place,
         id: &str,
         name: &str,
-        result: Option<Value>,
-        error: Option<&ToolError>,
+        result: Result<(Option<Value>, Vec<Attachment>), ToolError>,
     ) {
         let open = self.open(place, id, name, None);
         open.end_ms = Some(place.at_ms);
-        open.call.state = if error.is_some() { CallState::Failed } else { CallState::Ok };
-        open.call.error = error.and_then(|error| serde_json::to_value(error).ok());
-        open.call.result = result;
+        match result {
+            Ok((result, attachments)) => {
+                open.call.state = CallState::Ok;
+                (open.call.result, open.call.attachments) = (result, attachments);
+            }
+            Err(error) => {
+                open.call.state = CallState::Failed;
+                open.call.error = serde_json::to_value(error).ok();
+            }
+        }
     }
 
     pub(super) fn approval(&mut self, place: Place, id: &str, name: &str, answer: &Approval) {
@@ -165,6 +171,7 @@ impl CallEntry {
             as_text: false,
             started_ms: None,
             result: None,
+            attachments: Vec::new(),
             error: None,
             logs: Vec::new(),
         }

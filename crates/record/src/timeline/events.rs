@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::{Event, JournalEntry, Signal};
 use deftool_lang::schema::Repair;
+use deftool_lang::tool::AttachmentStore;
 use deftool_process::files::open_regular;
 use serde_json::Value;
 
@@ -72,6 +73,7 @@ impl Timeline {
                 ..RequestTimeline::default()
             };
             let mut places = Places::default();
+            let mut attachments = AttachmentStore::default();
             for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
                 match entry {
                     JournalEntry::Event(event) => {
@@ -81,10 +83,12 @@ impl Timeline {
                     JournalEntry::Log { call_id, log } => {
                         with_call(&mut request.entries, &places, &call_id, |call, _| call.logs.push(log));
                     }
-                    JournalEntry::Reply(_) | JournalEntry::Attachment(_) => {}
+                    JournalEntry::Attachment(data) => attachments.add(&data),
+                    JournalEntry::Reply(_) => {}
                 }
             }
             number_turns(&mut request.entries);
+            request.add_images(attachments.iter());
             request
         });
         Self { source: TimelineSource::Journal, requests: requests.collect() }
@@ -150,7 +154,7 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: Place, event: 
                 call.started_ms = Some(at_ms).filter(|at_ms| *at_ms > 0);
             });
         }
-        Event::ToolFinished { id, ok, result, error, elapsed_ms, .. } => {
+        Event::ToolFinished { id, ok, result, attachments, error, elapsed_ms, .. } => {
             return with_call(entries, places, &id, |call, end_ms| {
                 let is_started = call.state == CallState::Abandoned;
                 call.state = match (ok, is_started) {
@@ -159,6 +163,7 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: Place, event: 
                     (false, false) => CallState::NotRun,
                 };
                 call.result = result;
+                call.attachments = attachments;
                 call.error = error;
                 *end_ms = is_started.then_some(at_ms.max(elapsed_ms));
             });

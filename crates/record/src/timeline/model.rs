@@ -2,12 +2,14 @@
 //!
 //! A reader in another language may change large numbers, so JSON values of tools are serialised as JSON text.
 
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
 use deftool_chat::Usage;
 use deftool_chat::request::Approval;
 use deftool_lang::spec::BudgetUnit;
+use deftool_lang::tool::Attachment;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -63,6 +65,22 @@ pub struct RequestTimeline {
     pub outcome: Map<String, Value>,
     /// The entries, ordered by time.
     pub entries: Vec<Entry>,
+    /// The images of the prompt and of results, by their digests, as data URLs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, String>,
+}
+
+impl RequestTimeline {
+    /// Adds images. Audio, and images whose bytes were not stored, are only lines of the text.
+    pub(super) fn add_images<'a>(&mut self, attachments: impl IntoIterator<Item = &'a Attachment>) {
+        for attachment in attachments.into_iter().filter(|attachment| attachment.media_type().is_image()) {
+            if !self.images.contains_key(attachment.sha256())
+                && let Some(url) = attachment.data_url()
+            {
+                self.images.insert(attachment.sha256().to_owned(), url);
+            }
+        }
+    }
 }
 
 /// One entry of a timeline. Times are milliseconds since the request was submitted.
@@ -239,6 +257,9 @@ pub struct CallEntry {
     /// The result.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     pub result: Option<Value>,
+    /// The images and audio of the result. See [`RequestTimeline::images`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// The error: `kind`, `message`, and optionally `path` and `details`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,

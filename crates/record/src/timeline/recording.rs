@@ -1,10 +1,11 @@
 //! A recording → a timeline.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use deftool_chat::Api;
 use deftool_chat::request::{FailReason, Failure};
+use deftool_chat::{Api, Message};
 use deftool_process::files::open_regular;
 use serde_json::Value;
 
@@ -63,7 +64,7 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
         }
     }
     let session = request.session;
-    RequestTimeline {
+    let mut timeline = RequestTimeline {
         id: session.request_id,
         job: session.job_name,
         worker: session.worker,
@@ -74,8 +75,16 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
         local_time: format!("{} ({})", session.local_time, session.zone),
         end_ms: entries.iter().map(|entry| entry.end_ms.unwrap_or(entry.at_ms)).max().unwrap_or_default(),
         outcome: short_outcome(&outcome),
-        entries,
+        entries: Vec::new(),
+        images: BTreeMap::new(),
+    };
+    timeline.add_images(session.conversation.iter().flat_map(Message::attachments));
+    for entry in &entries {
+        if let EntryKind::Call(call) = &entry.kind {
+            timeline.add_images(&call.attachments);
+        }
     }
+    RequestTimeline { entries, ..timeline }
 }
 
 /// The state while the lines of a request are read.
@@ -150,8 +159,9 @@ impl Builder {
                 self.fault(if sent { "connection_broken" } else { "connect_failed" }, message);
             }
             Line::ToolStarted { id, name, arguments, .. } => self.calls.started(place, &id, &name, arguments),
-            Line::ToolFinished { id, name, result, error, .. } => {
-                self.calls.finished(place, &id, &name, result, error.as_ref());
+            Line::ToolFinished { id, name, result, attachments, error, .. } => {
+                let result = error.map_or(Ok((result, attachments)), Err);
+                self.calls.finished(place, &id, &name, result);
             }
             Line::Approval { id, name, answer, .. } => {
                 self.calls.approval(place, &id, &name, &answer);

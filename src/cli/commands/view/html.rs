@@ -1,8 +1,8 @@
 //! The HTML page: the files of `page/` with the data as JSON.
 //!
 //! The data cannot leave its `<script type="application/json">` element, because `<`, `>` and `&` are escaped. If it
-//! could, the Content-Security-Policy would still reject it: the page may load nothing, and run only the script and use
-//! only the style with these hashes. The script creates text nodes, never HTML from data.
+//! could, the Content-Security-Policy would still reject it: the page may load nothing but the images in its data, and
+//! run only the script and use only the style with these hashes. The script creates text nodes, never HTML from data.
 
 use deftool_lang::text::sha256_base64;
 use deftool_record::Timeline;
@@ -49,7 +49,7 @@ pub(super) fn render(page: &Page) -> String {
     // A parser removes carriage returns before it computes the hashes.
     let [template, style, script] = [TEMPLATE, STYLE, &SCRIPTS.join("\n")].map(|text| text.replace('\r', ""));
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         sha256_base64(&style),
         sha256_base64(&script)
     );

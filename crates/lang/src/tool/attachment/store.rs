@@ -42,6 +42,11 @@ impl AttachmentStore {
         }
     }
 
+    /// Returns the attachments, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Attachment> {
+        self.0.values()
+    }
+
     /// Restores the bytes of attachments. Those that were not stored stay without bytes.
     pub fn restore<'a>(&self, attachments: impl IntoIterator<Item = &'a mut Attachment>) {
         for attachment in attachments {

@@ -110,12 +110,12 @@ function details(entry, request) {
   const line = `line ${number(entry.line)}`;
   switch (entry.kind) {
     case "turn":
-      return turnDetails(entry, line);
+      return turnDetails(entry, line, request);
     case "reasoning":
     case "text":
       return [stream(entry)];
     case "call":
-      return callDetails(entry, line);
+      return callDetails(entry, line, request);
     case "approval":
       return [facts([["Id", entry.id], ["Answer", entry.answer?.answer ?? "none"], ["Reason", entry.answer?.reason], ["In the file", line]])];
     case "signal":
@@ -138,7 +138,7 @@ function details(entry, request) {
   }
 }
 
-function callDetails(entry, line) {
+function callDetails(entry, line, request) {
   const written = entry.written_ms && entry.written_ms[1] > entry.written_ms[0] ? duration(entry.written_ms[1] - entry.written_ms[0]) : null;
   const ran = entry.started_ms !== undefined && entry.end_ms !== undefined ? duration(Math.max(0, entry.end_ms - entry.started_ms)) : null;
   const error = entry.error;
@@ -155,13 +155,13 @@ function callDetails(entry, line) {
       ["Repaired", entry.repairs?.join("; ")],
     ]),
     titled("Arguments", block(entry.arguments)),
-    entry.result !== undefined ? titled("Result", block(entry.result)) : null,
+    entry.result !== undefined ? titled("Result", block(entry.result), images(request, (entry.attachments ?? []).map(({ sha256 }) => sha256))) : null,
     error ? titled("Error", block(typeof error === "object" && error.message ? `${error.kind}: ${error.message}` : JSON.stringify(error)), facts([["Path", error.path]]), error.details ? block(error.details) : null) : null,
     entry.logs ? titled("Log", block(entry.logs.join("\n"))) : null,
   ];
 }
 
-function turnDetails(entry, line) {
+function turnDetails(entry, line, request) {
   const since = (ms) => (ms === undefined ? null : duration(ms - entry.at_ms));
   const folded = (title, text) => (text === undefined ? null : el("details", null, el("summary", null, title), block(text)));
   return [
@@ -175,14 +175,24 @@ function turnDetails(entry, line) {
       ["Generation", entry.generation === undefined ? null : String(entry.generation)],
       ["In the file", line],
     ]),
-    entry.messages?.length ? titled("New messages", ...entry.messages.map(message)) : null,
+    entry.messages?.length ? titled("New messages", ...entry.messages.map((json) => message(json, request))) : null,
     folded("Tool definitions", entry.tools),
     folded("Other members of the request", entry.settings),
   ];
 }
 
-/** Returns a sent message. Its content is shown as text if it is a string. */
-function message(json) {
+/** The URLs of images that are shown. */
+const IMAGE_URL = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$/;
+
+/** Returns the images with these digests; null if the file contains none of them. */
+function images(request, digests) {
+  const urls = [...new Set(digests)].map((digest) => request.images?.[digest]).filter((url) => IMAGE_URL.test(url ?? ""));
+  if (!urls.length) return null;
+  return el("div", { class: "images" }, urls.map((src) => el("img", { src, alt: "image", loading: "lazy" })));
+}
+
+/** Returns a sent message with its images. Its content is shown as text if it is a string. */
+function message(json, request) {
   let role = "message";
   let text = json;
   try {
@@ -193,7 +203,8 @@ function message(json) {
   } catch {
     // The JSON text is shown.
   }
-  return el("div", { class: "message" }, el("span", { class: "role" }, visible(oneLine(role, 40))), block(text));
+  const digests = Array.from(json.matchAll(/sha256,([0-9a-f]{64})"/g), ([, digest]) => digest);
+  return el("div", { class: "message" }, el("span", { class: "role" }, visible(oneLine(role, 40))), el("div", null, block(text), images(request, digests)));
 }
 
 /** Describes the speed of a stream, as in `45 characters in 9 deltas, longest pause 17 ms after 35 characters`. */
