@@ -1,55 +1,39 @@
-//! Base64 with the standard alphabet: RFC 4648, 4.
+//! Base64, RFC 4648.
 
-/// The digits.
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use std::borrow::Cow;
 
-/// Returns bytes in base64, with padding.
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+
+/// Padding may be missing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Returns bytes in base64, with the standard alphabet and padding.
 pub fn to_base64(bytes: &[u8]) -> String {
-    let mut coded = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) & 63;
-            coded.push(if digit > chunk.len() { '=' } else { char::from(DIGITS[value as usize]) });
-        }
-    }
-    coded
+    STANDARD.encode(bytes)
 }
 
 /// Returns the bytes of a text in base64; `None` if it is not base64. Line breaks, missing padding and the URL-safe
 /// alphabet are accepted, because some programs write them.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut digits) = (0_u32, 0_usize);
-    let text = text.trim_end_matches(|c: char| c == '=' || c.is_ascii_whitespace());
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
-        bits = bits << 6 | u32::from(value_of(byte)?);
-        digits += 1;
-        if digits == 4 {
-            bytes.extend_from_slice(&bits.to_be_bytes()[1..]);
-            (bits, digits) = (0, 0);
-        }
+    let is_other = |c: char| c.is_ascii_whitespace() || matches!(c, '-' | '_');
+    let mut text = Cow::Borrowed(text.trim_ascii());
+    if text.contains(is_other) {
+        let standard = |c: char| match c {
+            '-' => Some('+'),
+            '_' => Some('/'),
+            c => (!c.is_ascii_whitespace()).then_some(c),
+        };
+        text = Cow::Owned(text.chars().filter_map(standard).collect());
     }
-    match digits {
-        0 => {}
-        2 => bytes.push((bits >> 4) as u8),
-        3 => bytes.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
-        // One digit is less than a byte.
-        _ => return None,
-    }
-    Some(bytes)
-}
-
-fn value_of(digit: u8) -> Option<u8> {
-    Some(match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' | b'-' => 62,
-        b'/' | b'_' => 63,
-        _ => return None,
-    })
+    LENIENT.decode(&*text).ok()
 }
 
 #[cfg(test)]
