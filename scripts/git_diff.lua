@@ -1,6 +1,7 @@
 local git = require("./lib/git")
 
-local MOST = 60000
+-- Maximum length of the diff in bytes: a model gets 64 KiB of a result.
+local MOST = 50000
 
 return function(path, staged, since)
   -- Do not run external diff programs that the repository configures.

@@ -2,6 +2,8 @@ local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
 local LINES = 1000
+-- Maximum length of the text in bytes: a model gets 64 KiB of a result.
+local MOST = 50000
 -- Maximum length of a line in bytes. Minified files have lines of megabytes.
 local LONGEST = 2000
 
@@ -24,9 +26,15 @@ return function(path, first_line, line_count)
   if #lines == 0 then
     return { text = "", note = if first == 1 then "the file is empty" else `the file has fewer than {first} lines` }
   end
-  local numbered = table.create(#lines)
+  local numbered, size = table.create(#lines), 0
   for index, line in lines do
-    numbered[index] = string.format("%6d\t%s", first + index - 1, cut(line))
+    local shown = string.format("%6d\t%s", first + index - 1, cut(line))
+    size += #shown + 1
+    if size > MOST then
+      more = true
+      break
+    end
+    numbered[index] = shown
   end
-  return { text = table.concat(numbered, "\n"), last_line = first + #lines - 1, more = more }
+  return { text = table.concat(numbered, "\n"), last_line = first + #numbered - 1, more = more }
 end

@@ -29,6 +29,15 @@ test("a long file is returned in pages", function()
   expect(read_file({ path = "long.txt", first_line = 2501 }).note).is("the file has fewer than 2501 lines")
 end)
 
+test("a page of long lines ends before it is longer than a model gets", function()
+  temp.write("wide.txt", string.rep(string.rep("x", 500) .. "\n", 300))
+  local first = read_file({ path = "wide.txt" })
+  expect(#first.text <= 50000).is(true)
+  expect(first.last_line).is(98)
+  expect(first.more).is(true)
+  expect(read_file({ path = "wide.txt", first_line = 99 }).text).matches("^    99\tx")
+end)
+
 test("a long line is truncated between characters", function()
   temp.write("min.js", string.rep("é", 5000))
   local text = read_file({ path = "min.js" }).text

@@ -1,6 +1,7 @@
 local attempt = require("./lib/attempt")
 
-local MOST = 100000
+-- Maximum length of each output in bytes: a model gets 64 KiB of a result.
+local MOST = 25000
 
 -- Keeps the end of a long output, which is more useful than the start.
 local function tail(text)

@@ -3,6 +3,8 @@ local shared = require("./lib/files")
 
 local MOST_MATCHES = 200
 local MOST_FILES = 20000
+-- Maximum length of all matches in bytes: a model gets 64 KiB of a result.
+local MOST_BYTES = 50000
 -- Longer files are skipped and longer lines are truncated: they are rarely written by people.
 local LONGEST_FILE = 2000000
 local LONGEST_LINE = 400
@@ -45,13 +47,14 @@ return function(pattern, path, files, literal, ignore_case, context)
   local around = context or 0
   local paths, is_cut = candidates(path or ".", files)
   local matches, searched = json.array {}, 0
+  local size, is_full = 0, false
 
   local function search(name, body)
     local lines = text.lines(body)
     for number, line in lines do
       if text.matches(line, pattern) then
-        if #matches == MOST_MATCHES then
-          is_cut = true
+        if #matches == MOST_MATCHES or size > MOST_BYTES then
+          is_full, is_cut = true, true
           return
         end
         local match = { path = name, line = number, text = text.truncate(line, LONGEST_LINE) }
@@ -63,6 +66,7 @@ return function(pattern, path, files, literal, ignore_case, context)
           end
           match.context = table.concat(shown, "\n")
         end
+        size += #name + #match.text + #(match.context or "")
         table.insert(matches, match)
       end
     end
@@ -76,7 +80,7 @@ return function(pattern, path, files, literal, ignore_case, context)
         search(name, body)
       end
     end
-    if is_cut and #matches == MOST_MATCHES then
+    if is_full then
       break
     end
     if index % 500 == 0 then

@@ -42,6 +42,13 @@ test("context shows the surrounding lines", function()
   expect(match.context).is("1-fn main() {\n2:    // TODO: more\n3-    todo!()")
 end)
 
+test("matches with a long context end before they are longer than a model gets", function()
+  temp.write("wide.txt", string.rep(string.rep("x", 390) .. "\n", 150))
+  local found = search_text({ pattern = "x", path = "wide.txt", context = 10 })
+  expect(#json.encode(found) < 65536).is(true)
+  expect(found.more).is(true)
+end)
+
 test("more matches than the limit set `more`", function()
   temp.write("many.txt", string.rep("x\n", 300))
   local found = search_text({ pattern = "x" })

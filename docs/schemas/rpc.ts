@@ -602,7 +602,7 @@ received?: Received, } | { "role": "tool",
  */
 tool_call_id: string,
 /**
- * The result: JSON, or the text of a tool that returns text. It contains the line of each attachment.
+ * The result: JSON, or the text of a tool that returns text. The beginning of a longer one than the worker sends.
  */
 content: string,
 /**

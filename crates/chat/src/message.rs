@@ -42,7 +42,8 @@ pub enum Message {
     Tool {
         /// The id of the call.
         tool_call_id: String,
-        /// The result: JSON, or the text of a tool that returns text. It contains the line of each attachment.
+        /// The result: JSON, or the text of a tool that returns text, with the line of each attachment. The beginning of a
+        /// longer one than the worker sends.
         content: String,
         /// The images and audio of the result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -304,9 +304,10 @@ impl LoadedTool {
 
     /// Returns whether the parts of the compiled tool that are not sent to the model are the same.
     fn has_same_rules(&self, other: &Self) -> bool {
-        let rules = |Tool { timeout, confirm, returns, .. }: &Tool| {
+        let rules = |Tool { timeout, confirm, returns, effect, max_result, .. }: &Tool| {
             let conditions: Vec<_> = confirm.conditions().iter().map(Json::to_value).collect();
-            (*timeout, confirm.is_set(), conditions, returns.as_ref().map(Json::to_value))
+            let returns = returns.as_ref().map(Json::to_value);
+            (*timeout, confirm.is_set(), conditions, returns, *effect, *max_result)
         };
         Arc::ptr_eq(&self.tool, &other.tool) || rules(&self.tool) == rules(&other.tool)
     }

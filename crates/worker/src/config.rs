@@ -85,6 +85,7 @@ impl WorkerConfig {
             on_invalid_arguments: spec.on_invalid_arguments.unwrap_or_default(),
             on_tool_error: spec.on_tool_error.unwrap_or_default(),
             string_results: spec.string_results,
+            max_result: spec.max_result,
             final_turn: spec.final_turn,
             parallel: spec.parallel,
             bios_budget: spec.bios_budget,

@@ -139,6 +139,18 @@ fn text_of_a_server_is_sent_as_it_is() {
         ),
         (json!({"content": [text("{}")], "structuredContent": {"n": 5}}), String::from(r#"{"n":5}"#)),
         (json!({"content": [text("one"), text("two")]}), String::from("one\ntwo")),
+        (
+            json!({"content": [text(&"x\n".repeat(40_000))]}),
+            format!("{}x\n[cut: 63.9 KiB of 78.2 KiB]", "x\n".repeat(32_767)),
+        ),
+        (
+            json!({"content": [text(&"no".repeat(40_000))], "isError": true}),
+            json!({"error": {
+                "kind": "error_result",
+                "message": format!("{}\n[cut: 64 KiB of 78.2 KiB]", "no".repeat(32_768)),
+            }})
+            .to_string(),
+        ),
         (json!({"content": [text("one"), picture]}), String::from("one\n[image: image/png, 8 bytes]")),
     ] {
         let project = Project::empty();

@@ -146,6 +146,7 @@ pages! {
     init,
     org,
     repairs,
+    results,
     rule,
     run,
     script_tests,

@@ -218,6 +218,10 @@ fn slow_tools() -> Arc<Toolbox> {
     }))
 }
 
+fn long_tools() -> Arc<Toolbox> {
+    toolbox(FakeTools(|_: ToolCall, _: CallContext| async { Ok(json!("one line\n".repeat(20_000))) }))
+}
+
 fn failing_tools() -> Arc<Toolbox> {
     toolbox(FakeTools(|_: ToolCall, _: CallContext| async {
         tokio::time::sleep(Duration::from_millis(11)).await;
@@ -238,6 +242,7 @@ async fn a_session_with_turns_tools_and_signals_can_be_replayed() {
             "completed",
         ),
         session("open after the end", [Answer::stream().delta("hi").done().then(Act::Silence)], "completed"),
+        session("a long result", [called(), end()], "completed").tools(long_tools()),
         session("a failing tool", [called()], "script").tools(failing_tools()),
         session("a call written as text", [written(), end()], "completed").tools(slow_tools()),
         session("a reported failure", [called(), end()], "completed")

@@ -1,6 +1,8 @@
 //! The configuration and the start of a request.
 
-use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, StringResults, SystemMessages};
+use deftool_lang::spec::{
+    BiosBudget, BudgetUnit, DEFAULT_MAX_RESULT, Fallback, OnFailure, StringResults, SystemMessages,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -34,6 +36,8 @@ pub struct RunConfig {
     pub on_tool_error: OnFailure,
     /// The form of results that are strings, unless the tool returns text.
     pub string_results: StringResults,
+    /// Size of a result for the model, in bytes, unless the tool has its own. Longer results are cut.
+    pub max_result: u64,
     /// Whether the model gets one last turn with exit tools only after the budget is exhausted.
     pub final_turn: bool,
     /// Whether the calls of one reply run in parallel.
@@ -63,6 +67,7 @@ impl Default for RunConfig {
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
             string_results: StringResults::default(),
+            max_result: DEFAULT_MAX_RESULT,
             final_turn: false,
             parallel: false,
             bios_budget: BiosBudget::default(),

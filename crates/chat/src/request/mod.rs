@@ -20,6 +20,7 @@ mod ids;
 mod normalize;
 mod outcome;
 mod repetition;
+mod result_size;
 mod run;
 mod text_calls;
 mod validate;
@@ -30,6 +31,7 @@ pub use event::{Approval, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};
 pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
+pub use result_size::cut_result;
 pub use run::{
     Budget, JournalEntry, PendingCall, ReplyState, RequestState, RequestStatus, RestoreError, RestoredRun,
     Resumption, Run, Step,

@@ -149,6 +149,7 @@ fn plan_of(tool: &ToolEntry, arguments: &Arguments) -> CallPlan {
         needs_approval: tool.needs_approval(arguments),
         effect: tool.effect,
         text_result: tool.text_results,
+        max_result: tool.max_result,
     }
 }
 

@@ -15,6 +15,7 @@ mod repairs;
 mod repeated_failures;
 mod repetition;
 mod reporting;
+mod results;
 mod rules;
 mod signals;
 mod text;

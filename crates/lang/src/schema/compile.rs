@@ -19,6 +19,7 @@ pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     entry.confirm = compile_confirm(tool);
     entry.effect = tool.effect;
+    entry.max_result = tool.max_result;
     entry.returns = tool
         .returns
         .as_ref()

@@ -112,6 +112,7 @@ pub fn lost_in_gptel(tool: &Tool) -> Vec<String> {
         ("script", is_lost(tool.script.is_some())),
         ("timeout", is_lost(tool.timeout.is_some())),
         ("memory", is_lost(tool.memory.is_some())),
+        ("max-result", tool.max_result.is_some()),
         ("allow", is_lost(tool.permissions != Permissions::default())),
         ("effect", is_lost(tool.effect != Effect::default())),
         ("returns", is_lost(tool.returns.is_some())),

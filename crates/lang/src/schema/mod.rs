@@ -52,5 +52,6 @@ pub use target::{
 };
 pub use tool_set::{Accepted, LocatedViolation, ToolEntry, ToolSet, locate_violations};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
+pub use walk::longest_returned_string;
 
 pub use crate::spec::ToolKind;

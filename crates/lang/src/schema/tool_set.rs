@@ -38,6 +38,8 @@ pub struct ToolEntry {
     pub effect: Effect,
     /// Whether the model gets a result that is a string as it is, without JSON quotes.
     pub text_results: bool,
+    /// The size of a result for the model, in bytes; overrides the worker's.
+    pub max_result: Option<u64>,
 }
 
 impl ToolEntry {
@@ -78,6 +80,7 @@ impl ToolEntry {
             confirm,
             effect,
             text_results: false,
+            max_result: None,
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Argument, Json, JsonKind, Member, Tool};
+use crate::text::Span;
 
 /// Returns a value and every value in it, an outer one before those in it.
 pub(super) fn values_in(root: &Value) -> impl Iterator<Item = &Value> {
@@ -34,6 +35,17 @@ pub(super) fn schemas_under(schema: &[Member]) -> impl Iterator<Item = &[Member]
         pending.extend(schema.iter().rev().flat_map(|member| schemas_in(member).into_iter().rev()));
         Some(schema)
     })
+}
+
+/// Returns the largest `:maxLength` in the `:returns` of a tool, with its position.
+pub fn longest_returned_string(tool: &Tool) -> Option<(u64, Span)> {
+    let JsonKind::Object(schema) = &tool.returns.as_ref()?.kind else { return None };
+    let limits = schemas_under(schema).flatten().filter(|member| member.key == "maxLength");
+    let lengths = limits.filter_map(|member| match &member.value.kind {
+        JsonKind::Number(length) => Some((length.as_u64()?, member.value.span)),
+        _ => None,
+    });
+    lengths.max_by_key(|(length, _)| *length)
 }
 
 /// Returns the schemas directly inside a keyword.

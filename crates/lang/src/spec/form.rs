@@ -53,6 +53,9 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     if let Some(memory) = tool.memory {
         entry("memory", unplaced(format!("{memory}B")));
     }
+    if let Some(size) = tool.max_result {
+        entry("max-result", unplaced(format!("{size}B")));
+    }
     let allow = &tool.permissions;
     let grants = [
         ("net", &allow.net),

@@ -43,6 +43,6 @@ pub use tool::{Argument, Effect, Origin, Permissions, SampleCall, TargetOverride
 pub use units::parse_duration;
 pub use value::ToolValueError;
 pub use worker::{
-    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, StringResults,
-    SystemMessages, Timers, WorkerSpec,
+    Api, BiosBudget, BiosSource, BudgetUnit, DEFAULT_MAX_RESULT, Dialect, Fallback, OnFailure, ServerSpec,
+    StringResults, SystemMessages, Timers, WorkerSpec,
 };

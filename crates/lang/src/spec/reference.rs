@@ -160,7 +160,7 @@ const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-pub(super) const TOOL: [Key; 17] = [
+pub(super) const TOOL: [Key; 18] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -176,6 +176,11 @@ pub(super) const TOOL: [Key; 17] = [
     ),
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"5s\"`."),
     key_of("memory", KeyValue::Quantity, "The memory limit of a call, such as `\"64MiB\"`."),
+    key_of(
+        "max-result",
+        KeyValue::Quantity,
+        "The size of a result for the model, such as `\"64KiB\"`. A longer one is cut. Default: the worker's.",
+    ),
     key_of(
         "allow",
         KeyValue::Plist(Plist::Permissions),
@@ -225,7 +230,7 @@ pub(super) const PERMISSIONS: [Key; 5] = [
 
 const REPORT: &[&str] = &["fail", "report"];
 
-pub(super) const WORKER: [Key; 33] = [
+pub(super) const WORKER: [Key; 34] = [
     key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
     key_of("endpoint", KeyValue::Text, "The base URL of the server, with `/v1`."),
     key_of("model", KeyValue::Text, "The name of the model. Default: the first model of the server."),
@@ -303,6 +308,12 @@ pub(super) const WORKER: [Key; 33] = [
         "string-results",
         KeyValue::Words(&["json", "raw"]),
         "Whether a result of a script that is a string is sent as JSON or as it is. Default: `json`.",
+    ),
+    key_of(
+        "max-result",
+        KeyValue::Quantity,
+        "The size of a result for the model. A longer one is cut. The tool's own `:max-result` takes precedence. \
+         Default: 64 KiB.",
     ),
     key_of(
         "final-turn",

@@ -70,6 +70,8 @@ pub struct Tool {
     pub timeout: Option<Duration>,
     /// Memory limit of one call, in bytes.
     pub memory: Option<u64>,
+    /// Size of a result for the model, in bytes; overrides the worker's.
+    pub max_result: Option<u64>,
     /// The permissions of the script.
     pub permissions: Permissions,
     /// The consequence of running it twice.

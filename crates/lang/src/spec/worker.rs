@@ -120,6 +120,9 @@ pub enum BiosBudget {
     Tail,
 }
 
+/// Default size of a result for the model, in bytes: about 16,000 tokens.
+pub const DEFAULT_MAX_RESULT: u64 = 64 << 10;
+
 /// The form in which the model gets a script's result that is a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -225,6 +228,8 @@ pub struct WorkerSpec {
     pub on_tool_error: Option<OnFailure>,
     /// The form of results that are strings.
     pub string_results: StringResults,
+    /// Size of a result for the model, in bytes, unless the tool has its own.
+    pub max_result: u64,
     /// Whether the model gets one last turn, with only the exit tools, after the budget is spent.
     pub final_turn: bool,
     /// Whether the calls of one reply run at the same time.
@@ -264,6 +269,7 @@ impl WorkerSpec {
             on_invalid_arguments: None,
             on_tool_error: None,
             string_results: StringResults::default(),
+            max_result: DEFAULT_MAX_RESULT,
             final_turn: false,
             parallel: false,
             timers: Timers::default(),

@@ -19,6 +19,7 @@ fn a_tool_is_written_with_sexp() {
                 (#:name "at" #:type object #:properties (#:type (#:type string)) #:description "Odd names."))
         #:timeout "5s"
         #:memory "64MiB"
+        #:"max-result" "64KiB"
         #:allow (#:read #("notes/"))
         #:effect pure));
     let tool = Tool::try_from(&value).unwrap();
@@ -34,6 +35,7 @@ fn a_tool_is_written_with_sexp() {
     let again = Tool::try_from(&Value::from(&tool)).unwrap();
     assert_eq!(compiled(&again), compiled(&tool));
     assert_eq!((again.timeout, again.memory, again.effect), (tool.timeout, tool.memory, tool.effect));
+    assert_eq!((again.max_result, tool.max_result), (Some(65_536), Some(65_536)));
     assert_eq!(again.permissions, tool.permissions);
 }
 

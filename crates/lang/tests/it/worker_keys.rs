@@ -41,6 +41,7 @@ fn each_key_sets_its_own_member() {
         (":bios-budget head", &["bios_budget: Head,"]),
         (":bios-budget tail", &["bios_budget: Tail,"]),
         (":string-results raw", &["string_results: Raw,"]),
+        (":max-result \"1KiB\"", &["max_result: 1024,"]),
         (":on-invalid-arguments report", &["on_invalid_arguments: Some(", "Report,"]),
         (":on-tool-error report", &["on_tool_error: Some(", "Report,"]),
         (":final-turn t", &["final_turn: true,"]),

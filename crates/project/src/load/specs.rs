@@ -99,6 +99,7 @@ pub(super) fn read_specs(
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_target::check(&load));
     findings.extend(rules::too_many_tools::check(&load, whole));
+    findings.extend(rules::long_result::check(&load, whole));
     load.findings.append(&mut findings);
     narrow(&mut load, inputs, &mut levels)?;
     load.sort_findings();

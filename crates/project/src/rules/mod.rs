@@ -17,6 +17,7 @@ rules! {
     mcp_unavailable: MCP_UNAVAILABLE,
     mcp_tool: MCP_TOOL,
     mcp_schema: MCP_SCHEMA,
+    long_result: LONG_RESULT,
     bios_file: BIOS_FILE,
     bios_placeholder: BIOS_PLACEHOLDER,
     too_many_tools: TOO_MANY_TOOLS,

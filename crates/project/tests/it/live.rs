@@ -133,9 +133,14 @@ fn unchanged_tools_keep_their_compiled_schemas() {
     // The order of arguments is part of the schema.
     assert_eq!(live.save("specs/a.eld", &specs(&arguments(["y", "x"]))).changed, ["a"]);
     assert_eq!(kept(&first), [false, true, true]);
-    let second = entries();
-    live.save("specs/a.eld", &(specs(&arguments(["y", "x"])).replace("\"b\"", "\"b\" :timeout \"3s\"")));
-    assert_eq!(kept(&second), [true, false, true]);
+    // These keys are not sent to the model.
+    let mut keys = String::from("\"b\"");
+    for key in [":timeout \"3s\"", ":effect pure", ":max-result \"1KiB\""] {
+        keys = format!("{keys} {key}");
+        let before = entries();
+        live.save("specs/a.eld", &(specs(&arguments(["y", "x"])).replace("\"b\"", &keys)));
+        assert_eq!(kept(&before), [true, false, true], "{key}");
+    }
 }
 
 #[test]

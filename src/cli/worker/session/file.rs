@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
+use deftool_chat::request::{Event, INTERRUPTED, cut_result, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
+use deftool_lang::spec::DEFAULT_MAX_RESULT;
 use deftool_lang::tool::{AttachmentData, AttachmentStore};
 use deftool_process::files::{create_new_private, lock_private, open_private};
 use deftool_record::Redaction;
@@ -303,7 +304,7 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
                     (_, Some(error)) => json!({ "error": error }),
                     (result, None) => result.unwrap_or_default(),
                 };
-                let content = content.to_string();
+                let content = cut_result(content.to_string(), DEFAULT_MAX_RESULT);
                 results.push(Message::Tool { tool_call_id: id, content, attachments });
             }
             // Not stored.

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 
 use super::model::PendingCall;
 use crate::MessageToolCall;
+use crate::request::config::RunConfig;
 use crate::request::conversation::AnsweredCall;
 use crate::request::normalize::unanswered;
 use crate::request::outcome::{FailReason, Failure};
+use crate::request::result_size::cut_result;
 
 /// The name of a call without a name in the conversation.
 const UNNAMED: &str = "unnamed_call";
@@ -50,6 +52,9 @@ pub(in crate::request) struct CallPlan {
     /// Whether a result that is a string is sent as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::request) text_result: bool,
+    /// The tool's own limit for the size of a result, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::request) max_result: Option<u64>,
 }
 
 impl CallPlan {
@@ -61,6 +66,7 @@ impl CallPlan {
             needs_approval: self.needs_approval || current.needs_approval,
             effect: self.effect.max(current.effect),
             text_result: current.text_result,
+            max_result: current.max_result,
         }
     }
 }
@@ -114,8 +120,10 @@ impl Batch {
     }
 
     /// Returns the calls, each with its answer or an error.
-    pub(super) fn into_answered(self) -> Vec<AnsweredCall> {
-        let answered = self.calls.into_iter().map(|BatchCall { id, name, task, written, state }| {
+    pub(super) fn into_answered(self, config: &RunConfig) -> Vec<AnsweredCall> {
+        let answered = self.calls.into_iter().map(|call| {
+            let limit = call.max_result(config);
+            let BatchCall { id, name, task, written, state } = call;
             let name = if let Task::Report { .. } = task { portable_name(name) } else { name };
             let arguments = match (written, task) {
                 (Some(written), _) => written.to_string(),
@@ -126,9 +134,10 @@ impl Batch {
             };
             let (content, attachments) = match state {
                 CallState::Answered { answer, attachments } => (answer, attachments),
-                CallState::Failed { failure: Failure { reason: _, kind, detail } } => {
-                    (json!({"error": {"kind": kind, "message": detail}}).to_string(), Vec::new())
-                }
+                CallState::Failed { failure: Failure { reason: _, kind, detail } } => (
+                    json!({"error": {"kind": kind, "message": cut_result(detail, limit)}}).to_string(),
+                    Vec::new(),
+                ),
                 CallState::Waiting | CallState::Asked | CallState::Running { .. } => {
                     (unanswered(), Vec::new())
                 }
@@ -197,13 +206,32 @@ fn failure_detail(tool: &str, error: &ToolError) -> String {
 }
 
 impl BatchCall {
-    /// Returns a result for the model: JSON, or a string as it is if the tool or the worker says so.
-    pub(super) fn text_of(&self, result: Value, strings: StringResults) -> String {
+    /// Returns a result for the model: JSON, or a string as it is if the tool or the worker says so. A longer one is
+    /// cut; the rest of a string is read more easily without JSON quotes.
+    pub(super) fn text_of(&self, result: Value, config: &RunConfig) -> String {
         let returns_text = matches!(self.task, Task::Run { plan: CallPlan { text_result: true, .. }, .. });
+        let limit = self.max_result(config);
         match result {
-            Value::String(text) if returns_text || strings == StringResults::Raw => text,
-            result => result.to_string(),
+            Value::String(text) if returns_text || config.string_results == StringResults::Raw => {
+                cut_result(text, limit)
+            }
+            result => {
+                let json = result.to_string();
+                match result {
+                    Value::String(text) if json.len() as u64 > limit => cut_result(text, limit),
+                    _ => cut_result(json, limit),
+                }
+            }
         }
+    }
+
+    /// Returns the limit for the size of a result: the tool's own, or the worker's.
+    pub(super) fn max_result(&self, config: &RunConfig) -> u64 {
+        let own = match &self.task {
+            Task::Run { plan, .. } => plan.max_result,
+            Task::Report { .. } => None,
+        };
+        own.unwrap_or(config.max_result)
     }
 
     /// The arguments: an object, or unreadable text as a string.

@@ -171,7 +171,7 @@ impl Run {
     ) {
         self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
-        self.failures.answer(batch, index, result, (self.turn, self.config.string_results));
+        self.failures.answer(batch, index, result, (self.turn, &self.config));
         if self.budget.pay_call() {
             self.emit_budget();
         }

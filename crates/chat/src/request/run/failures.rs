@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use deftool_lang::spec::StringResults;
 use deftool_lang::tool::{ToolError, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::batch::{Batch, CallState};
+use crate::request::config::RunConfig;
 use crate::request::outcome::{FailReason, Failure, kind};
+use crate::request::result_size::cut_result;
 
 /// Number of identical failures in a row from which on the model is warned.
 const WARN_AT: u32 = 3;
@@ -71,19 +72,19 @@ impl RepeatedFailures {
         batch: &mut Batch,
         index: usize,
         result: Result<ToolOutput, ToolError>,
-        (turn, strings): (u32, StringResults),
+        (turn, config): (u32, &RunConfig),
     ) {
         let Some(call) = batch.calls.get_mut(index) else { return };
         let error = match result {
             Ok(ToolOutput { value, attachments }) => {
                 *self = Self::default();
-                call.state = CallState::Answered { answer: call.text_of(value, strings), attachments };
+                call.state = CallState::Answered { answer: call.text_of(value, config), attachments };
                 return;
             }
             Err(error) => error,
         };
         let count = self.count(turn, &call.name, call.arguments());
-        let mut answer = json!({"error": error_for_model(&error)});
+        let mut answer = json!({"error": error_for_model(&error, call.max_result(config))});
         if let (WARN_AT.., Some(members)) = (count, answer.as_object_mut()) {
             let warning = format!(
                 "this call failed {count} times in a row with the same arguments; do not repeat it: change the arguments, \
@@ -103,9 +104,10 @@ impl RepeatedFailures {
     }
 }
 
-/// Returns the error for the model, without the details for the user.
-fn error_for_model(error: &ToolError) -> Value {
+/// Returns the error for the model, without the details for the user. A message that is longer than `limit` bytes is cut.
+fn error_for_model(error: &ToolError, limit: u64) -> Value {
     let ToolError { kind, message, path, details: _ } = error;
+    let message = cut_result(message.clone(), limit);
     match path {
         Some(path) => json!({"kind": kind, "message": message, "path": path}),
         None => json!({"kind": kind, "message": message}),

@@ -312,7 +312,7 @@ impl JournalReplay {
                 batch.fail_call(index, error);
             }
             Ok(_) | Err(_) => {
-                run.failures.answer(batch, index, result, (run.turn, run.config.string_results));
+                run.failures.answer(batch, index, result, (run.turn, &run.config));
                 self.answered = self.answered.saturating_add(1);
             }
         }

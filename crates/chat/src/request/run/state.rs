@@ -439,7 +439,7 @@ impl Run {
         append_answered(
             &mut self.conversation,
             self.text.get(self.turn_text_start..).unwrap_or_default(),
-            batch.into_answered(),
+            batch.into_answered(&self.config),
             received,
             self.config.parallel_tool_calls_supported,
         );

@@ -35,6 +35,7 @@ pub(super) fn tools() -> ToolSet {
     let mut get_weather =
         ToolEntry::new(ToolKind::Normal, definition("get_weather", &weather), limit).unwrap();
     get_weather.effect = Effect::Pure;
+    get_weather.max_result = Some(1_000);
     ToolSet::new([
         Arc::new(ask),
         Arc::new(get_weather),

@@ -15,7 +15,7 @@ use crate::spec::{
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
-const TOOL_KEYS: [&str; 17] = reference::names(&reference::TOOL);
+const TOOL_KEYS: [&str; 18] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.
@@ -129,6 +129,7 @@ impl Lowerer {
             "memory" => {
                 tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes);
             }
+            "max-result" => tool.max_result = self.take_max_result(value),
             "allow" => tool.permissions = self.lower_permissions(value),
             "effect" => tool.effect = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
             "confirm" => {
@@ -155,6 +156,11 @@ impl Lowerer {
                 self.findings.push(rules::unknown_tool_key::finding(at, &key, "a tool", &TOOL_KEYS));
             }
         }
+    }
+
+    /// Reads the `:max-result` of a tool or a worker.
+    pub(super) fn take_max_result(&mut self, value: Datum) -> Option<u64> {
+        self.take_parsed("max-result", value, "a size such as \"64KiB\"", parse_bytes)
     }
 
     /// Reads a name and reports characters that an API rejects.
@@ -240,6 +246,7 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> T
         origin,
         timeout: None,
         memory: None,
+        max_result: None,
         permissions: Permissions::default(),
         effect: Effect::default(),
         category: None,

@@ -16,7 +16,7 @@ use crate::spec::{BiosSource, Dialect, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-const WORKER_KEYS: [&str; 33] = reference::names(&reference::WORKER);
+const WORKER_KEYS: [&str; 34] = reference::names(&reference::WORKER);
 
 /// Whether `:params` cannot set this member of a request body.
 pub fn is_reserved_param(name: &str) -> bool {
@@ -149,6 +149,11 @@ impl Lowerer {
             "on-tool-error" => worker.on_tool_error = self.take_word(Plist::Worker, &key, value),
             "string-results" => {
                 worker.string_results = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
+            }
+            "max-result" => {
+                if let Some(size) = self.take_max_result(value) {
+                    worker.max_result = size;
+                }
             }
             // A stray colon has been reported.
             _ if key.ends_with(':') => {}
