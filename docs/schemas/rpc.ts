@@ -594,7 +594,7 @@ content: string,
  */
 tool_calls?: Array<MessageToolCall>,
 /**
- * The parts of the reply that only its server can read, such as signed reasoning.
+ * What is sent again because of the reply, such as signed reasoning.
  */
 received?: Received, } | { "role": "tool",
 /**
@@ -602,7 +602,8 @@ received?: Received, } | { "role": "tool",
  */
 tool_call_id: string,
 /**
- * The result: JSON, or the text of a tool that returns text. The beginning of a longer one than the worker sends.
+ * The result: JSON, or the text of a tool that returns text, with the line of each attachment. The beginning of a
+ * longer one than the worker sends.
  */
 content: string,
 /**
@@ -754,13 +755,19 @@ cancel: Cancel,
 call_error: ToolError, };
 
 /**
- * The parts of a reply that only its server can read, with their source.
+ * What is sent again because of a reply: the parts that only its server can read, and the lines of its request that are
+ * not part of the conversation.
  */
 export type Received = {
 /**
  * Where the reply came from.
  */
 source: ReplySource,
+/**
+ * The variable lines of the engine's system message that the request contained. The message before the reply keeps
+ * them: the prompt cache of a server ends where a message changes.
+ */
+lines?: string,
 /**
  * Members of a chat completions message, such as `reasoning_content` and `reasoning_details`.
  */

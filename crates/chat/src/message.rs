@@ -33,7 +33,7 @@ pub enum Message {
         /// The calls of normal tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<MessageToolCall>,
-        /// The parts of the reply that only its server can read, such as signed reasoning.
+        /// What is sent again because of the reply, such as signed reasoning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "definitions", ts(optional))]
         received: Option<Arc<Received>>,

@@ -4,6 +4,7 @@
 //! reply and never shown, searched or changed, and they go back only to the server and model that sent them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -40,7 +41,8 @@ pub struct Opaque {
     pub items: Vec<Value>,
 }
 
-/// The parts of a reply that only its server can read, with their source.
+/// What is sent again because of a reply: the parts that only its server can read, and the lines of its request that are
+/// not part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Received {
@@ -49,6 +51,27 @@ pub struct Received {
     /// The parts.
     #[serde(flatten)]
     pub parts: Opaque,
+    /// The variable lines of the engine's system message that the request contained. The message before the reply keeps
+    /// them: the prompt cache of a server ends where a message changes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lines: String,
+}
+
+impl Received {
+    /// Whether nothing is sent again.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.lines.is_empty()
+    }
+
+    /// Returns the parts without the lines; `None` if there are no parts.
+    pub(crate) fn without_lines(self: &Arc<Self>) -> Option<Arc<Self>> {
+        if self.lines.is_empty() {
+            return Some(Arc::clone(self));
+        }
+        let Self { source, parts, lines: _ } = &**self;
+        let kept = || Self { source: source.clone(), parts: parts.clone(), lines: String::new() };
+        (!parts.is_empty()).then(|| Arc::new(kept()))
+    }
 }
 
 impl Opaque {

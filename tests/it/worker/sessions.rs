@@ -4,7 +4,7 @@
 use deftool_chat::request::{FinalState, OnFailure};
 use deftool_chat::{Message, MessageToolCall};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool_test_support::server::{Act, Answer, Server};
+use deftool_test_support::server::{Act, Answer, Server, without_budget};
 use deftool_test_support::validity::assert_valid;
 use deftool_worker::{SubmitError, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
@@ -83,9 +83,17 @@ async fn continued(
     (first.outcome.state, body)
 }
 
+/// Returns the messages without those of the system, and without the lines with time and budget.
 fn without_system(body: &Value) -> Vec<Value> {
     let messages = body["messages"].as_array().unwrap();
-    messages.iter().filter(|message| message["role"] != "system").cloned().collect()
+    let messages = messages.iter().filter(|message| message["role"] != "system").cloned();
+    messages
+        .map(|mut message| {
+            let text = message["content"].as_str().map(|text| without_budget(text).to_owned());
+            message["content"] = json!(text);
+            message
+        })
+        .collect()
 }
 
 const INTERRUPTED: &str = "[this reply was interrupted]";

@@ -33,7 +33,9 @@ impl BodyFormat for ChatCompletions {
     fn push_items(&self, json: &mut Vec<u8>, form: ItemForm, _: usize, group: Group<'_>) {
         for message in group.messages {
             match &**message {
-                Message::Assistant { content, tool_calls, received: Some(received) } => {
+                Message::Assistant { content, tool_calls, received: Some(received) }
+                    if !received.parts.is_empty() =>
+                {
                     push_item(json, &completions_message(content, tool_calls, &received.parts, form.empty));
                 }
                 message => push_item(json, &encode_message(message, form.empty)),

@@ -17,7 +17,7 @@ pub(super) fn request(model: &str, id: &str) -> ChatRequest {
         calls: [(id.to_owned(), json!({"extra_content": 1}).as_object().cloned().unwrap())].into(),
         ..Opaque::default()
     };
-    let received = Some(Arc::new(Received { source: source.clone(), parts }));
+    let received = Some(Arc::new(Received { source: source.clone(), parts, ..Received::default() }));
     let tool_calls = vec![MessageToolCall::new(id, "f", "{}")];
     ChatRequest {
         messages: vec![

@@ -36,7 +36,7 @@ pub use encode::{Body, BodyEncoder};
 pub use model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
 pub use params::OWN_MEMBERS;
 pub use retry::{next_body_fallback, refuses_tools};
-pub(crate) use shape::{join, merge_neighbours, pair_calls};
+pub(crate) use shape::{join, merge, pair_calls};
 pub use tool_offer::requires_call;
 pub use truncation::truncation_warning;
 

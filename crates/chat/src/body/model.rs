@@ -50,8 +50,10 @@ impl BodyForm {
     pub fn after(self, fallback: BodyFallback, request: &ChatRequest) -> Self {
         if fallback == BodyFallback::NoEarlierState {
             // Replies from now on have state that the server can read.
-            let has_state =
-                |message: &Arc<Message>| matches!(&**message, Message::Assistant { received: Some(_), .. });
+            let has_state = |message: &Arc<Message>| match &**message {
+                Message::Assistant { received: Some(received), .. } => !received.parts.is_empty(),
+                _ => false,
+            };
             let last = request.messages.iter().rposition(has_state);
             return Self { stateless: last.map_or(0, |last| last + 1), ..self };
         }

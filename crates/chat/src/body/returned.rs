@@ -31,12 +31,13 @@ pub(super) fn returned_messages(request: &ChatRequest, form: BodyForm) -> Cow<'_
     let mut messages = Cow::Borrowed(request.messages.as_slice());
     for (number, message) in request.messages.iter().enumerate() {
         let Message::Assistant { received, tool_calls, .. } = &**message else { continue };
-        let goes_back = received.as_ref().is_some_and(|received| {
+        let received = received.as_ref().filter(|received| !received.parts.is_empty());
+        let goes_back = received.is_some_and(|received| {
             number >= first.max(form.stateless)
                 && received.source == request.source
                 && !form.fallbacks.has(BodyFallback::NoState)
         });
-        let added = stand_in(received.as_deref().filter(|_| goes_back), tool_calls, form);
+        let added = stand_in(received.filter(|_| goes_back).map(AsRef::as_ref), tool_calls, form);
         if (goes_back || received.is_none()) && added.is_none() {
             continue;
         }

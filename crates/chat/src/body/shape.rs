@@ -46,7 +46,7 @@ pub(super) fn shape_messages(messages: &[Arc<Message>], fallbacks: BodyFallbacks
 }
 
 /// Merges adjacent messages of the same role. Some templates reject a conversation without alternating roles.
-pub(crate) fn merge_neighbours(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+fn merge_neighbours(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let mut merged: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for message in messages {
         if !merged.last_mut().is_some_and(|last| merge(last, &message)) {
@@ -57,7 +57,7 @@ pub(crate) fn merge_neighbours(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>>
 }
 
 /// Appends `next` to `last`, if their roles allow it.
-fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
+pub(crate) fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
     match (&**last, next) {
         (Message::User { .. }, Message::User { .. }) => {}
         // The first part of a reply that the server paused stays as it was received.
@@ -159,7 +159,12 @@ pub(crate) fn pair_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
         }
         for (number, call) in tool_calls.iter().enumerate() {
             let content = if number == 0 { content.clone() } else { String::new() };
-            let (tool_calls, received) = (vec![call.clone()], received.clone());
+            let received = match received {
+                // The request had the lines once.
+                Some(received) if number > 0 => received.without_lines(),
+                received => received.clone(),
+            };
+            let tool_calls = vec![call.clone()];
             paired.push(Arc::new(Message::Assistant { content, tool_calls, received }));
             paired.extend(results.take(&call.id));
         }

@@ -1,8 +1,8 @@
 //! The system message that the engine adds.
 //!
 //! It describes the tool loop to the model. It contains nothing about the job and no secrets. It is created for every
-//! turn. The variable lines (the time of the request and the budget of the turn) form its tail. If the tail is sent
-//! after the conversation, the server's prompt cache remains valid.
+//! turn. The variable lines (the time of the request and the budget of the turn) form its tail. Each turn sends them
+//! after everything that earlier turns sent, so that the server's prompt cache remains valid.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! The messages of a chat request, and the growing conversation.
 //!
 //! A chat request contains the BIOS, the worker's system message, the request's system message and the conversation.
-//! The variable BIOS lines are in the last result or user message by default. They are not part of the
-//! conversation. Only answered calls are added to it.
+//! The variable BIOS lines are in the last result or user message by default, which keeps them in later requests. They
+//! are not part of the text of the conversation. Only answered calls are added to it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use deftool_lang::tool::Attachment;
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
-use crate::body::{join, merge_neighbours, pair_calls};
+use crate::body::{join, merge, pair_calls};
 use crate::{Message, MessageToolCall, Received};
 
 /// One answered call.
@@ -24,14 +24,41 @@ pub(super) struct AnsweredCall {
     pub(super) attachments: Vec<Attachment>,
 }
 
-/// Returns the messages of the next chat request.
+/// The messages of a conversation as they are sent: with the variable lines of their requests, and adjacent ones of a
+/// role merged. What was sent once stays as it is, so that the prompt cache of the server remains valid.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SentMessages {
+    messages: Vec<Arc<Message>>,
+    /// Number of messages of the conversation that are included.
+    included: usize,
+}
+
+impl SentMessages {
+    /// Adds the new messages of the conversation, which only grows.
+    fn update(&mut self, conversation: &[Arc<Message>], keeps_system: bool) -> &[Arc<Message>] {
+        for message in conversation.iter().skip(self.included) {
+            if let Message::Assistant { received: Some(received), .. } = &**message {
+                insert_lines(&mut self.messages, received.lines.clone());
+            }
+            let is_sent = keeps_system || !matches!(**message, Message::System { .. });
+            if is_sent && !self.messages.last_mut().is_some_and(|last| merge(last, message)) {
+                self.messages.push(Arc::clone(message));
+            }
+        }
+        self.included = conversation.len();
+        &self.messages
+    }
+}
+
+/// Returns the messages of the next chat request, and the variable lines that they contain in the last result or user
+/// message.
 pub(super) fn messages_to_send(
     config: &RunConfig,
     system_prompt: Option<&str>,
-    conversation: &[Arc<Message>],
+    (conversation, sent): (&[Arc<Message>], &mut SentMessages),
     bios: &dyn BiosProvider,
     mut context: BiosContext<'_>,
-) -> Vec<Arc<Message>> {
+) -> (Vec<Arc<Message>>, String) {
     let caller = config.system.as_deref().unwrap_or_default();
     let request = system_prompt.unwrap_or_default();
     let (first, last) = match config.bios_budget {
@@ -49,35 +76,26 @@ pub(super) fn messages_to_send(
         BiosBudget::Result => (String::new(), tail),
         BiosBudget::Head | BiosBudget::Tail => (tail, String::new()),
     };
-    let mut messages = Vec::with_capacity(conversation.len() + 4);
-    match config.system_messages {
-        SystemMessages::Combined => {
-            let others = conversation.iter().filter_map(|message| match &**message {
-                Message::System { content } => Some(content.as_str()),
-                Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
-            });
-            let texts: Vec<&str> = [head.as_str(), caller, request]
-                .into_iter()
-                .chain(others)
-                .filter(|text| !text.is_empty())
-                .collect();
-            push_system(&mut messages, texts.join("\n\n"));
-            messages.extend(
-                conversation.iter().filter(|message| !matches!(***message, Message::System { .. })).cloned(),
-            );
-        }
-        SystemMessages::Separate => {
-            push_system(&mut messages, head);
-            push_system(&mut messages, caller.to_owned());
-            push_system(&mut messages, request.to_owned());
-            messages.extend_from_slice(conversation);
-        }
+    let keeps_system = config.system_messages == SystemMessages::Separate;
+    let sent = sent.update(conversation, keeps_system);
+    let mut messages = Vec::with_capacity(sent.len() + 4);
+    if keeps_system {
+        push_system(&mut messages, head);
+        push_system(&mut messages, caller.to_owned());
+        push_system(&mut messages, request.to_owned());
+    } else {
+        let others = conversation.iter().filter_map(|message| match &**message {
+            Message::System { content } => Some(content.as_str()),
+            Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+        });
+        let texts = [head.as_str(), caller, request].into_iter().chain(others);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        push_system(&mut messages, texts.join("\n\n"));
     }
+    messages.extend_from_slice(sent);
     push_system(&mut messages, tail);
-    let merged = merge_neighbours(messages);
-    let mut messages = if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) };
-    insert_lines(&mut messages, lines);
-    messages
+    insert_lines(&mut messages, lines.clone());
+    (if config.parallel_tool_calls_supported { messages } else { pair_calls(messages) }, lines)
 }
 
 /// Adds lines at the end of the last result, or at the start of the last user message if no result follows it. A

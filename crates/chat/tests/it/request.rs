@@ -10,6 +10,7 @@ mod messages;
 mod parallel;
 mod partial;
 mod play;
+mod prefixes;
 mod properties;
 mod repairs;
 mod repeated_failures;

@@ -111,7 +111,7 @@ pub enum SystemMessages {
 #[serde(rename_all = "lowercase")]
 pub enum BiosBudget {
     /// In the last message: at the end of a tool's result, or at the start of the user's message. No chat template
-    /// rejects it, and a local server can reuse its prompt cache.
+    /// rejects it. The message keeps them in later requests, so that a server can reuse its prompt cache.
     #[default]
     Result,
     /// In the first system message.

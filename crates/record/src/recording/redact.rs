@@ -28,6 +28,7 @@ pub fn redact_message(message: &mut Message, mask: &Mask) {
                     masked == *part
                 });
                 mask.in_place(&mut state.source.url);
+                mask.in_place(&mut state.lines);
             }
             mask.in_place(content);
             for call in tool_calls {

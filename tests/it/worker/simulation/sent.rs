@@ -54,16 +54,18 @@ pub(super) fn check_body(
         .map_err(invalid)
 }
 
-/// Removes the lines with time and budget from the last result or user message. No other message has them.
+/// Removes the lines with time and budget from the last result or user message, and from those of earlier turns. No
+/// other message has them.
 fn take_budget(messages: &mut [Value]) -> Result<(), String> {
     let of_input = |message: &Value| matches!(message["role"].as_str(), Some("user" | "tool"));
     let last = messages.iter().rposition(of_input).ok_or("no result and no user message")?;
     for (index, message) in messages.iter_mut().enumerate() {
         let content = message["content"].as_str().unwrap_or_default();
-        if content.contains("Time at submit: ") != (index == last) {
+        let has_lines = content.contains("Time at submit: ");
+        if (index == last && !has_lines) || (has_lines && !of_input(message)) {
             return Err(format!("the budget in message {index}"));
         }
-        if index == last {
+        if has_lines {
             message["content"] = Value::from(without_budget(content));
         }
     }

@@ -7,7 +7,7 @@ use deftool_lang::spec::Dialect;
 use super::super::model::{BodyFallback, BodyFallbacks};
 use super::*;
 use crate::dialect::Capabilities;
-use crate::received::{Opaque, ReplySource};
+use crate::received::Opaque;
 use crate::{Api, BodyEncoder};
 
 fn system(text: &str) -> Message {
@@ -28,7 +28,7 @@ fn reply(text: &str, calls: &[(&str, &str)], blocks: &Value) -> Message {
         calls.iter().map(|(id, arguments)| MessageToolCall::new(*id, "look", *arguments)).collect();
     let items = blocks.as_array().cloned().unwrap_or_default();
     let parts = Opaque { items, ..Opaque::default() };
-    let received = (!parts.is_empty()).then(|| Arc::new(Received { source: ReplySource::default(), parts }));
+    let received = (!parts.is_empty()).then(|| Arc::new(Received { parts, ..Received::default() }));
     Message::Assistant { content: text.to_owned(), tool_calls, received }
 }
 

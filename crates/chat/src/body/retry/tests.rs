@@ -254,7 +254,11 @@ fn a_rejection_of_the_state_of_earlier_replies_is_recognised() {
             if let Message::Assistant { received, .. } = message
                 && has_state
             {
-                *received = Some(Arc::new(Received { source: sent.source.clone(), parts: parts.clone() }));
+                *received = Some(Arc::new(Received {
+                    source: sent.source.clone(),
+                    parts: parts.clone(),
+                    ..Received::default()
+                }));
             }
         }
         let error = rejection(status, message);
@@ -345,7 +349,7 @@ fn rejections_of_the_messages_api_are_recognised() {
         if let Message::Assistant { received, .. } = Arc::make_mut(&mut sent.messages[3])
             && has_state
         {
-            *received = Some(Arc::new(Received { source, parts: parts.clone() }));
+            *received = Some(Arc::new(Received { source, parts: parts.clone(), lines: String::new() }));
         }
         let error = rejection(status, message);
         let form = form_for(Api::Messages);

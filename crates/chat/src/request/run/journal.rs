@@ -24,7 +24,7 @@ use crate::request::event::Event;
 pub enum JournalEntry {
     /// An event. Consecutive deltas of text may be merged.
     Event(Event),
-    /// The state after a reply with calls. Its events follow.
+    /// The state after a reply with calls or text. The events of its end follow.
     Reply(ReplyState),
     /// A log line of the script of a call. It does not affect the request.
     Log {
@@ -48,7 +48,7 @@ pub struct RestoreError {
 }
 
 impl Run {
-    /// Returns the state after a reply with calls, once. Its events are those that
+    /// Returns the state after a reply with calls or text, once. The events of its end are those that
     /// [`take_events`](Run::take_events) returns next.
     pub fn take_reply_state(&mut self) -> Option<ReplyState> {
         self.reply_state.take()
@@ -156,8 +156,9 @@ impl JournalReplay {
         match entry {
             JournalEntry::Log { .. } => {}
             JournalEntry::Attachment(data) => self.attachments.add(&data),
-            JournalEntry::Reply(reply) => {
+            JournalEntry::Reply(mut reply) => {
                 self.run.advance_time(at_ms);
+                self.run.received = reply.received.take().unwrap_or_default();
                 self.reply = Some(reply);
             }
             JournalEntry::Event(event) => {
@@ -260,12 +261,11 @@ impl JournalReplay {
     /// Restores the state after a reply, before its calls.
     fn begin_batch(&mut self) {
         let run = &mut self.run;
-        let Some(reply) = &mut self.reply else { return };
-        let ReplyState { usage, first_token_ms, ids, raw_text, affordable, received, .. } = reply;
+        let Some(reply) = &self.reply else { return };
+        let ReplyState { usage, first_token_ms, ids, raw_text, affordable, .. } = reply;
         run.usage = *usage;
         run.first_token_ms = *first_token_ms;
         run.ids.set_state(*ids);
-        run.received = received.take().unwrap_or_default();
         let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
         run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);
         run.raw_text.note_shown(run.turn_text_start, shown);

@@ -17,8 +17,7 @@ use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
 use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
 use crate::{
-    ChatEvent, MAX_CALLS, RawArguments, RawCall, Received, Reply, ReplyStatus, ServerError, ServerErrorKind,
-    Usage,
+    ChatEvent, MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
 
 impl Run {
@@ -56,8 +55,7 @@ impl Run {
             }
             ChatEvent::Progress { .. } => {}
             ChatEvent::Ended { mut reply } => {
-                let (source, parts) = (self.config.source(), std::mem::take(&mut *reply.opaque));
-                self.received = Received { source, parts };
+                self.received.parts = std::mem::take(&mut *reply.opaque);
                 self.on_reply(&reply, tools);
             }
         }

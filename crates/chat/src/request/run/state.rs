@@ -12,14 +12,14 @@ use super::failures::RepeatedFailures;
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
-use crate::request::conversation::append_answered;
+use crate::request::conversation::{SentMessages, append_answered};
 use crate::request::event::{EVENT_VERSION, Event};
 use crate::request::ids::IdGenerator;
 use crate::request::normalize::{INTERRUPTED, normalize_conversation};
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal};
 use crate::request::repetition::LineDetector;
 use crate::request::text_calls::{HoldBack, MessageIndex};
-use crate::{ChatRequest, Message, Received, Usage};
+use crate::{ChatRequest, Message, Opaque, Received, Usage};
 
 /// The state machine of one request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct Run {
     pub(super) start: RunStart,
     /// The conversation, without system messages from the configuration. Every call in it is answered.
     pub(super) conversation: Vec<Arc<Message>>,
+    /// The conversation as it was sent. A restored run creates it again.
+    #[serde(skip)]
+    pub(super) sent: SentMessages,
     pub(super) phase: Phase,
     pub(super) turn: u32,
     /// Digest of the tool set that the current turn was sent with. Shared with the set: each event compares it.
@@ -52,7 +55,7 @@ pub struct Run {
     pub(super) text_chars: usize,
     pub(super) raw_text: RawText,
     pub(super) reasoning: String,
-    /// The parts of the current reply that only its server can read.
+    /// What is sent again because of the current reply.
     #[serde(default)]
     pub(super) received: Received,
     pub(super) signals: Vec<Signal>,
@@ -62,7 +65,7 @@ pub struct Run {
     pub(super) first_token_ms: Option<u64>,
     pub(super) at_ms: u64,
     pub(super) events: Vec<Event>,
-    /// The state after the last reply with calls, until it is taken.
+    /// The state after the last reply, until it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reply_state: Option<ReplyState>,
     pub(super) outcome: Option<Arc<Outcome>>,
@@ -87,7 +90,7 @@ pub(super) enum Phase {
     Finished,
 }
 
-/// The state of a request after a reply with calls, as far as its events do not contain it.
+/// The state of a request after a reply with calls or text, as far as its events do not contain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyState {
     /// Total tokens so far.
@@ -107,7 +110,7 @@ pub struct ReplyState {
     /// The arguments of each call as the model wrote them, if they differ from those of its event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) written: Vec<Option<Arc<str>>>,
-    /// The parts of the reply that only its server can read.
+    /// What is sent again because of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) received: Option<Received>,
 }
@@ -163,6 +166,7 @@ impl Run {
             raw_text: RawText::default(),
             reasoning: String::new(),
             received: Received::default(),
+            sent: SentMessages::default(),
             signals: Vec::new(),
             usage: None,
             first_token_ms: None,
@@ -329,11 +333,12 @@ impl Run {
         for message in &mut self.conversation {
             if let Message::Assistant { received: Some(received), .. } = &**message
                 && received.source == source
-                && let Message::Assistant { received, .. } = Arc::make_mut(message)
+                && let Message::Assistant { received: Some(received), .. } = Arc::make_mut(message)
             {
-                *received = None;
+                Arc::make_mut(received).parts = Opaque::default();
             }
         }
+        self.sent = SentMessages::default();
     }
 
     pub(super) fn advance_time(&mut self, at_ms: u64) {
@@ -388,6 +393,7 @@ impl Run {
             Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
             None => (None, None, None),
         };
+        self.note_reply();
         self.complete_conversation(state);
         let take = |text: &mut String| {
             // The outcome may be kept for a long time.
@@ -412,6 +418,14 @@ impl Run {
         self.outcome = Some(outcome);
     }
 
+    /// Stores what the end of the request does not contain of its last reply.
+    fn note_reply(&mut self) {
+        let is_stored = matches!(self.phase, Phase::Calling(_)) || self.received.is_empty();
+        if !is_stored && !self.text.get(self.turn_text_start..).unwrap_or_default().trim().is_empty() {
+            self.reply_state = Some(self.state_after_reply(&Batch { calls: Vec::new(), affordable: 0 }));
+        }
+    }
+
     /// Completes the conversation of a request that ends in `state`.
     pub(super) fn complete_conversation(&mut self, state: FinalState) {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
@@ -424,8 +438,10 @@ impl Run {
                         FinalState::Completed => text.to_owned(),
                         FinalState::Failed | FinalState::Canceled => [text, INTERRUPTED].join("\n\n"),
                     };
-                    let received = self.received().filter(|_| state == FinalState::Completed);
-                    let received = received.map(Arc::new);
+                    if state != FinalState::Completed {
+                        self.received.parts = Opaque::default();
+                    }
+                    let received = self.received().map(Arc::new);
                     let message = Message::Assistant { content, tool_calls: Vec::new(), received };
                     self.conversation.push(Arc::new(message));
                 }
@@ -447,9 +463,9 @@ impl Run {
 }
 
 impl Run {
-    /// Returns the parts of the current reply that only its server can read.
+    /// Returns what is sent again because of the current reply.
     pub(super) fn received(&self) -> Option<Received> {
-        (!self.received.parts.is_empty()).then(|| self.received.clone())
+        (!self.received.is_empty()).then(|| self.received.clone())
     }
 }
 

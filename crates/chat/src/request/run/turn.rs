@@ -74,16 +74,18 @@ impl Run {
             tools,
             exit_tools_only,
         };
+        let (messages, lines) = messages_to_send(
+            &self.config,
+            self.start.options.system_prompt.as_deref(),
+            (&self.conversation, &mut self.sent),
+            bios,
+            context,
+        );
+        self.received = Received { source: self.config.source(), lines, ..Received::default() };
         ChatRequest {
             model: self.config.model.clone(),
             source: self.config.source(),
-            messages: messages_to_send(
-                &self.config,
-                self.start.options.system_prompt.as_deref(),
-                &self.conversation,
-                bios,
-                context,
-            ),
+            messages,
             tools: tools.definitions(|tool| !exit_tools_only || tool.kind == ToolKind::Exit),
             params: self.config.params.clone(),
         }

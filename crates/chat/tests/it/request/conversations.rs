@@ -14,7 +14,7 @@ use deftool_test_support::validity::{alternation_problem, first_problem};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::play::{owned, play, reply_with, tools, weather};
+use super::play::{owned, plain, play, reply_with, tools, weather};
 
 fn user(text: &str) -> Message {
     Message::user(text)
@@ -241,7 +241,7 @@ fn the_text_of_a_canceled_reply_is_kept_and_marked_as_interrupted() {
         } else {
             run.cancel(2);
         }
-        let last = owned(run.conversation()).pop();
+        let last = plain(run.conversation()).pop();
         assert_eq!(last, Some(assistant(&format!("The answer is\n\n{INTERRUPTED}"))));
     }
     // Before the first text, nothing is added to the conversation.

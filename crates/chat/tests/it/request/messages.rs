@@ -35,12 +35,12 @@ fn system_messages_are_first_and_the_budget_counts_down() {
         format!("Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}")
     };
     assert_eq!(*prompt, format!("{}\n\nWhat is the weather?", lines(8)));
-    let [.., Message::User { content: prompt, .. }, Message::Assistant { .. }, Message::Tool { content, .. }] =
+    let [.., Message::User { content: again, .. }, Message::Assistant { .. }, Message::Tool { content, .. }] =
         &played.messages(1)[..]
     else {
         panic!()
     };
-    assert_eq!(prompt, "What is the weather?", "only the last message has the lines");
+    assert_eq!(again, prompt, "what was sent stays as it was");
     assert_eq!(*content, format!("{{\"temperature\":18}}\n\n{}", lines(7)));
     assert_eq!(
         played.conversation[0],

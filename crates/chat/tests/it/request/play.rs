@@ -174,6 +174,7 @@ pub(super) type ToolAnswer = Box<dyn FnMut(usize, &str) -> Result<Value, ToolErr
 pub(super) struct Play {
     pub(super) config: RunConfig,
     pub(super) conversation: Vec<Message>,
+    pub(super) local_time: &'static str,
     pub(super) answer: ToolAnswer,
     /// Returns the index of the next call to answer, given the number of pending calls.
     pub(super) choose: Box<dyn FnMut(usize) -> usize>,
@@ -193,6 +194,7 @@ pub(super) fn play() -> Play {
     Play {
         config: RunConfig { model: String::from("m"), ..RunConfig::default() },
         conversation: vec![user("What is the weather?")],
+        local_time: "2023-11-14T23:13:20",
         answer: Box::new(|_, _| Ok(json!({"temperature": 18}))),
         choose: Box::new(|_| 0),
         approval: Approval::Allowed,
@@ -207,12 +209,25 @@ pub(super) fn owned(messages: &[Arc<Message>]) -> Vec<Message> {
     messages.iter().map(|message| Message::clone(message)).collect()
 }
 
-/// Returns the messages of a request without the variable BIOS lines of the last result or user message.
+/// Returns the messages of a request without the variable BIOS lines.
 pub(super) fn without_lines(request: &ChatRequest) -> Vec<Message> {
     let mut messages = owned(&request.messages);
-    if let Some(Message::User { content, .. } | Message::Tool { content, .. }) = messages.last_mut() {
-        let paragraphs = content.split("\n\n").filter(|text| !text.starts_with("Time at submit: "));
-        *content = paragraphs.collect::<Vec<_>>().join("\n\n");
+    for message in &mut messages {
+        if let Message::User { content, .. } | Message::Tool { content, .. } = message {
+            let paragraphs = content.split("\n\n").filter(|text| !text.starts_with("Time at submit: "));
+            *content = paragraphs.collect::<Vec<_>>().join("\n\n");
+        }
+    }
+    messages
+}
+
+/// Returns the texts and calls of a conversation, without what is sent again because of its replies.
+pub(super) fn plain(messages: &[Arc<Message>]) -> Vec<Message> {
+    let mut messages = owned(messages);
+    for message in &mut messages {
+        if let Message::Assistant { received, .. } = message {
+            *received = None;
+        }
     }
     messages
 }
@@ -252,7 +267,7 @@ impl Play {
             options: deftool_chat::request::RequestOptions::default(),
             submitted_at_ms: 1_700_000_000_000,
             zone: String::from("Europe/Paris"),
-            local_time: String::from("2023-11-14T23:13:20"),
+            local_time: self.local_time.to_owned(),
             id_seed: 42,
         }
     }

@@ -9,7 +9,7 @@ use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::step;
 use serde_json::{Value, json};
 
-use super::play::{assert_final, owned, play, reply_with, tools, user, weather};
+use super::play::{assert_final, plain, play, reply_with, tools, user, weather};
 
 #[test]
 fn a_plain_answer_completes() {
@@ -518,5 +518,5 @@ fn a_completed_conversation_can_be_continued() {
     run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
     let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new(), received: None };
-    assert_eq!(owned(run.conversation()), [user("What is the weather?"), last]);
+    assert_eq!(plain(run.conversation()), [user("What is the weather?"), last]);
 }
