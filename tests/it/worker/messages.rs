@@ -79,9 +79,11 @@ pub(super) fn turn(text: &str, calls: &[(&str, &str)]) -> Answer {
 }
 
 fn warnings(ended: &Ended) -> Vec<&str> {
-    let warning =
-        |event| if let &Event::Warning { ref message } = event { Some(message.as_str()) } else { None };
-    ended.events.iter().filter_map(warning).collect()
+    let warnings = ended.events.iter().filter_map(|event| match event {
+        Event::Warning { message } => Some(message.as_str()),
+        _ => None,
+    });
+    warnings.collect()
 }
 
 #[tokio::test]
@@ -233,6 +235,17 @@ struct Case {
     posts: usize,
 }
 
+fn case(
+    name: &'static str,
+    answers: Vec<Answer>,
+    kind: &'static str,
+    says: &'static [&'static str],
+    text: &'static str,
+    posts: usize,
+) -> Case {
+    Case { name, answers, kind, says, text, posts }
+}
+
 impl Case {
     /// Runs the case. Returns an error text if it fails.
     async fn play(self) -> Option<String> {
@@ -262,18 +275,16 @@ fn in_stream(kind: &str) -> Vec<Value> {
     vec![json!({"type": "error", "error": {"type": kind, "message": "boom"}})]
 }
 
-#[tokio::test]
-async fn every_end_is_reported_as_over_chat_completions_and_keeps_the_text() {
+fn fine() -> Answer {
+    turn("fine", &[])
+}
+
+/// Returns replies, most of which have no regular end.
+fn replies() -> Vec<Case> {
     let begun = || events(&[said(0, "so far")[..2].to_vec()]);
     let whole = json!({"type": "message", "content": [{"type": "text", "text": "in one piece"}], "stop_reason": "end_turn"});
     let cut = called(1, "look", r#"{"at": "se"#);
-    let fine = || turn("fine", &[]);
-    let quota = || {
-        let error = json!({"type": "rate_limit_error", "message": "limit", "details": {"error_code": "enforced_spend_limit_reached"}});
-        Answer::whole(429, &[], &json!({"type": "error", "error": error}).to_string())
-    };
-    let case = |name, answers, kind, says, text, posts| Case { name, answers, kind, says, text, posts };
-    let cases = vec![
+    vec![
         case(
             "a whole message as JSON",
             vec![Answer::whole(200, &[], &whole.to_string())],
@@ -325,6 +336,24 @@ async fn every_end_is_reported_as_over_chat_completions_and_keeps_the_text() {
             "fine",
             2,
         ),
+        case(
+            "an empty stream, explained",
+            vec![events(&[]).end(), error(400, "invalid_request_error", "why")],
+            "empty_stream",
+            &["HTTP 400: why"],
+            "",
+            2,
+        ),
+    ]
+}
+
+/// Returns errors in place of a reply.
+fn errors() -> Vec<Case> {
+    let quota = || {
+        let error = json!({"type": "rate_limit_error", "message": "limit", "details": {"error_code": "enforced_spend_limit_reached"}});
+        Answer::whole(429, &[], &json!({"type": "error", "error": error}).to_string())
+    };
+    vec![
         case(
             "overloaded",
             vec![
@@ -401,16 +430,13 @@ async fn every_end_is_reported_as_over_chat_completions_and_keeps_the_text() {
             "",
             1,
         ),
-        case(
-            "an empty stream, explained",
-            vec![events(&[]).end(), error(400, "invalid_request_error", "why")],
-            "empty_stream",
-            &["HTTP 400: why"],
-            "",
-            2,
-        ),
-    ];
-    let played = futures_util::future::join_all(cases.into_iter().map(Case::play)).await;
+    ]
+}
+
+#[tokio::test]
+async fn every_end_is_reported_as_over_chat_completions_and_keeps_the_text() {
+    let cases = replies().into_iter().chain(errors());
+    let played = futures_util::future::join_all(cases.map(Case::play)).await;
     let wrong: Vec<String> = played.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

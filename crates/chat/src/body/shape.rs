@@ -62,7 +62,7 @@ pub(crate) fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
         (Message::User { .. }, Message::User { .. }) => {}
         // The first part of a reply that the server paused stays as it was received.
         (Message::Assistant { tool_calls, received, .. }, Message::Assistant { .. })
-            if tool_calls.is_empty() && !received.as_ref().is_some_and(|it| !it.parts.items.is_empty()) => {}
+            if tool_calls.is_empty() && received.as_ref().is_none_or(|it| it.parts.items.is_empty()) => {}
         _ => return false,
     }
     match (Arc::make_mut(last), next) {

@@ -181,25 +181,28 @@ impl Run {
                 "the reply contains a call written as text beside its tool calls; only the latter are made",
             );
         }
-        if calls.is_empty() && is_paused(reply) && self.budget.left() > 0 {
-            return self.continue_paused();
-        }
         if calls.is_empty() {
-            // A reply without normal calls completes the request.
-            let finish_reason = finish_reason(reply.finish_reason.as_deref());
-            if is_missing_call {
-                self.warn("the server reported a tool call but did not send one");
-            }
-            if let Some(warning) = end_warning(reply) {
-                self.warn(&warning);
-            }
-            if reply.calls.is_empty() && self.calls_only_in_reasoning(tools) {
-                self.warn("the model wrote a call in its reasoning, and no text; no tool was called");
-            }
-            self.finish(FinalState::Completed, finish_reason, None);
-            return;
+            return self.end_without_calls(reply, is_missing_call, tools);
         }
         self.begin_batch(calls);
+    }
+
+    /// Ends a reply without normal calls. It completes the request, unless the server paused it.
+    fn end_without_calls(&mut self, reply: &Reply, is_missing_call: bool, tools: &ToolSet) {
+        if is_paused(reply) && self.budget.left() > 0 {
+            return self.continue_paused();
+        }
+        if is_missing_call {
+            self.warn("the server reported a tool call but did not send one");
+        }
+        if let Some(warning) = end_warning(reply) {
+            self.warn(&warning);
+        }
+        if reply.calls.is_empty() && self.calls_only_in_reasoning(tools) {
+            self.warn("the model wrote a call in its reasoning, and no text; no tool was called");
+        }
+        let finish_reason = finish_reason(reply.finish_reason.as_deref());
+        self.finish(FinalState::Completed, finish_reason, None);
     }
 
     /// Whether the current turn has non-blank text, emitted or held back.

@@ -139,7 +139,9 @@ impl Counts {
         ];
         let is_any = counts.iter().any(|(_, count)| count.is_some());
         // Some servers send 0 in place of a count that they sent before.
-        counts.into_iter().for_each(|(known, count)| *known = (*known).max(count));
+        for (known, count) in counts {
+            *known = (*known).max(count);
+        }
         let prompt = [self.input, self.read, self.written].into_iter().flatten();
         is_any.then(|| Usage {
             prompt_tokens: prompt.fold(0, u64::saturating_add),

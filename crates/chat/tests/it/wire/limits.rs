@@ -232,3 +232,36 @@ fn state_above_four_megabytes_is_not_kept() {
         }
     }
 }
+
+#[test]
+fn a_message_ends_at_the_limits() {
+    let start = |block: Value| event(&json!({"type": "content_block_start", "content_block": block}));
+    let delta = |delta: Value| event(&json!({"type": "content_block_delta", "delta": delta}));
+    let mib = "x".repeat(1 << 20);
+    let many_blocks = 4_000 / step(2);
+    let call = |n: usize| start(json!({"type": "tool_use", "id": format!("c{n}"), "name": "f", "input": {}}));
+    let unknown = |n: usize| start(json!({"type": format!("kind_{n}")}));
+    // Deltas that begin a block, because they do not fit the last one.
+    let mixed =
+        |n: usize| delta(if n.is_multiple_of(2) { json!({"text": "a"}) } else { json!({"thinking": "b"}) });
+    let too_many = "the reply has more than 1000 items of one kind; the rest was not read";
+    let too_long = "the reply is longer than 64 MiB; the rest was not read";
+    for (events, calls, expected) in [
+        ((0..many_blocks).map(call).collect::<Vec<_>>(), 1_000, too_many),
+        ((0..many_blocks).map(unknown).collect(), 0, too_many),
+        ((0..many_blocks).map(mixed).collect(), 0, too_many),
+        (vec![delta(json!({"text": mib})); 66], 0, too_long),
+        (vec![delta(json!({"thinking": mib})); 66], 0, too_long),
+        ([vec![unknown(0)], vec![delta(json!({"partial_json": mib})); 66]].concat(), 0, too_long),
+    ] {
+        let pieces = events.iter().map(String::as_bytes);
+        let reading = read_api(Api::Messages, pieces, TransportEnd::Clean, &["f"]);
+        assert_eq!((server_error(&reading), reading.reply.calls.len()), (expected, calls));
+        assert!(reading.notes.foreign_items.len() <= 8);
+    }
+    // Thinking above 4 MiB is not kept.
+    let thinking =
+        [vec![delta(json!({"thinking": mib})); 5], vec![event(&json!({"type": "message_stop"}))]].concat();
+    let reading = read_api(Api::Messages, thinking.iter().map(String::as_bytes), TransportEnd::Clean, &[]);
+    assert!(reading.notes.opaque_is_too_large && reading.reply.opaque.is_empty());
+}
