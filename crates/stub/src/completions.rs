@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::model::{AnswerFormat, Chunk, Ending, MODEL};
 use super::reply::{Part, Reply};
@@ -90,7 +90,7 @@ pub(super) fn whole(reply: &Reply, format: &AnswerFormat) -> Value {
         }
     }
     let content = if text.is_empty() { Value::Null } else { Value::String(text) };
-    let mut message = serde_json::Map::new();
+    let mut message = Map::new();
     message.insert(String::from("role"), json!("assistant"));
     message.insert(String::from("content"), content);
     if !reasoning.is_empty() {
@@ -116,6 +116,49 @@ pub(super) fn chunk_json(model: &str, choices: Value) -> Value {
 pub(super) fn delta_chunk(delta: Value) -> Chunk {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
     Chunk { wait: Duration::ZERO, json: chunk_json(MODEL, json!([choice])) }
+}
+
+/// Returns for each entry of `tool_calls` the number of its call and whether it is the first of the call, and for each
+/// call the index of its last chunk.
+pub(super) fn number_calls(chunks: &[Chunk]) -> (Vec<(usize, bool)>, Vec<usize>) {
+    let (mut entries, mut lasts) = (Vec::new(), Vec::<usize>::new());
+    // The last call of each index.
+    let mut indices = std::collections::HashMap::new();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let of_chunk = chunk.json.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array);
+        for entry in of_chunk.into_iter().flatten() {
+            let index = entry.get("index").and_then(Value::as_u64);
+            let has_name =
+                entry.pointer("/function/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+            let known = index.and_then(|index| indices.get(&index).copied()).or(lasts.len().checked_sub(1));
+            let call = match known {
+                Some(call) if !has_name => call,
+                _ => lasts.len(),
+            };
+            entries.push((call, call == lasts.len()));
+            if let Some(index) = index {
+                indices.insert(index, call);
+            }
+            match lasts.get_mut(call) {
+                Some(last) => *last = number,
+                None => lasts.push(number),
+            }
+        }
+    }
+    (entries, lasts)
+}
+
+/// Returns the members of a chunk that the API does not define.
+pub(super) fn unknown_members(chunk: &Value) -> Map<String, Value> {
+    const KNOWN: [&str; 7] = ["id", "object", "created", "model", "choices", "usage", "error"];
+    let members = chunk.as_object().into_iter().flatten();
+    let unknown = members.filter(|(name, _)| !KNOWN.contains(&name.as_str()));
+    unknown.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns the number of prompt tokens that were read from a cache.
+pub(super) fn cached_tokens(usage: &Value) -> u64 {
+    usage.pointer("/prompt_tokens_details/cached_tokens").and_then(Value::as_u64).unwrap_or_default()
 }
 
 fn call_id(given: Option<&str>, index: usize) -> String {
@@ -156,7 +199,7 @@ mod tests {
     use super::*;
 
     fn format(is_stream: bool) -> AnswerFormat {
-        AnswerFormat { api: Api::ChatCompletions, is_stream, has_usage: true, model: String::from("m") }
+        AnswerFormat { is_stream, ..AnswerFormat::stream(Api::ChatCompletions) }
     }
 
     #[test]

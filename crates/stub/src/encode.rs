@@ -1,14 +1,15 @@
 //! The encoding of a reply as an answer.
 //!
 //! A reply is encoded as chunks (JSON), then as events (bytes), then as an answer (HTTP). The faults of the reply are
-//! applied at these stages, so that they can be combined with any reply. For the Responses API the chunks, including
-//! their faults, are converted to its events ([`responses`]).
+//! applied at these stages, so that they can be combined with any reply. For the other APIs the chunks, including their
+//! faults, are converted to events ([`responses`], [`messages`]).
 
 use deftool_chat::Api;
 
-use super::answer::{Answer, DONE, event};
+use super::answer::{Answer, DONE, event, named_event};
 use super::completions::{chunks, whole};
 use super::fault::Injection;
+use super::messages;
 use super::model::{AnswerFormat, Chunk, EncodedReply, Ending, Piece};
 use super::reply::{Part, Reply};
 use super::request::Received;
@@ -21,6 +22,9 @@ impl Reply {
     }
 
     pub(super) fn answer_in(&self, format: &AnswerFormat) -> Answer {
+        if format.starts_with_thought && !self.has_thought() {
+            return self.clone().after_thought().answer_in(format);
+        }
         let pieces =
             if format.is_stream { self.events(format) } else { vec![Piece::now(self.whole(format))] };
         let encoded = EncodedReply {
@@ -33,7 +37,7 @@ impl Reply {
         };
         let inject = self.faults.iter().find_map(|fault| match fault.inject {
             Injection::Answer(inject) => Some(inject),
-            Injection::Chunks(_) | Injection::Pieces(_) => None,
+            Injection::Chunks(_) | Injection::Events(_) | Injection::Pieces(_) => None,
         });
         let answer = inject.map_or_else(|| encoded.plain(), |inject| inject(&encoded));
         answer.delayed(self.delay)
@@ -53,7 +57,8 @@ impl Reply {
                 let event = |Chunk { wait, json }| Piece { wait, bytes: event(&json).into_bytes() };
                 chunks.into_iter().map(event).chain(done).collect()
             }
-            Api::Responses | Api::Messages => responses::events(chunks, &format.model),
+            Api::Responses => self.named_events(responses::events(chunks, &format.model)),
+            Api::Messages => self.named_events(messages::events(chunks, &format.model)),
         };
         for fault in &self.faults {
             if let Injection::Pieces(inject) = fault.inject {
@@ -63,14 +68,23 @@ impl Reply {
         pieces
     }
 
+    fn named_events(&self, mut events: Vec<Chunk>) -> Vec<Piece> {
+        for fault in &self.faults {
+            if let Injection::Events(inject) = fault.inject {
+                events = inject(events);
+            }
+        }
+        let event = |Chunk { wait, json }| Piece { wait, bytes: named_event(&json).into_bytes() };
+        events.into_iter().map(event).collect()
+    }
+
     /// Returns the whole reply, for requests without `stream`.
     pub(super) fn whole(&self, format: &AnswerFormat) -> String {
+        let whole_chunks = || chunks(&Self { ending: Ending::Whole, ..self.clone() }, format);
         let json = match format.api {
             Api::ChatCompletions => whole(self, format),
-            Api::Responses | Api::Messages => {
-                let ended = Self { ending: Ending::Whole, ..self.clone() };
-                responses::whole(chunks(&ended, format), &format.model)
-            }
+            Api::Responses => responses::whole(whole_chunks(), &format.model),
+            Api::Messages => messages::whole(whole_chunks(), &format.model),
         };
         json.to_string()
     }

@@ -15,8 +15,8 @@ pub struct Fault {
     pub about: &'static str,
     /// The servers that have this fault, or its cause.
     pub seen: &'static str,
-    /// Whether the fault exists in chat completions only, not in the Responses API.
-    pub chat_completions_only: bool,
+    /// The APIs in which the fault exists.
+    pub apis: &'static [Api],
     /// The content that a reply must have for the fault to have an effect.
     #[serde(skip)]
     pub(super) needs: Needs,
@@ -43,8 +43,10 @@ pub(super) enum Needs {
 /// The stage at which a fault changes a reply, and the function that does it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Injection {
-    /// The chunks, as JSON.
+    /// The chunks of chat completions, as JSON. The events of other APIs are made of them.
     Chunks(fn(Vec<Chunk>) -> Vec<Chunk>),
+    /// The events of the Responses or Messages API, as JSON.
+    Events(fn(Vec<Chunk>) -> Vec<Chunk>),
     /// The bytes of the body.
     Pieces(fn(Vec<Piece>, Api) -> Vec<Piece>),
     /// The whole answer, including its head.
@@ -60,15 +62,32 @@ impl Fault {
 
     /// Whether the fault exists in `api`.
     pub fn applies_to(&self, api: Api) -> bool {
-        match api {
-            Api::ChatCompletions => true,
-            Api::Responses | Api::Messages => !self.chat_completions_only,
-        }
+        self.apis.contains(&api)
+    }
+
+    /// Returns the names of the APIs, such as `chat completions and messages`, if the fault does not exist in all.
+    pub fn restriction(&self) -> Option<String> {
+        let names = self.apis.iter().map(|api| match api {
+            Api::ChatCompletions => "chat completions",
+            Api::Responses => "responses",
+            Api::Messages => "messages",
+        });
+        (self.apis.len() < ALL.len()).then(|| names.collect::<Vec<_>>().join(" and "))
+    }
+
+    /// Restricts the fault to these APIs.
+    pub(super) const fn only(self, apis: &'static [Api]) -> Self {
+        Self { apis, ..self }
     }
 
     /// Restricts the fault to chat completions.
     pub(super) const fn chat_only(self) -> Self {
-        Self { chat_completions_only: true, ..self }
+        self.only(&[Api::ChatCompletions])
+    }
+
+    /// Restricts the fault to the APIs of `OpenAI`.
+    pub(super) const fn openai_only(self) -> Self {
+        self.only(&[Api::ChatCompletions, Api::Responses])
     }
 
     /// Makes the stub emulate `server`.
@@ -80,12 +99,15 @@ impl Fault {
     pub(super) fn replaces_answer(&self) -> bool {
         match self.inject {
             Injection::Answer(_) => true,
-            Injection::Chunks(_) | Injection::Pieces(_) => false,
+            Injection::Chunks(_) | Injection::Events(_) | Injection::Pieces(_) => false,
         }
     }
 }
 
-/// Returns a fault that applies to both APIs and needs no emulated server.
+/// All APIs.
+pub(super) const ALL: &[Api] = &[Api::ChatCompletions, Api::Responses, Api::Messages];
+
+/// Returns a fault that applies to all APIs and needs no emulated server.
 pub(super) const fn new(
     name: &'static str,
     about: &'static str,
@@ -93,8 +115,7 @@ pub(super) const fn new(
     needs: Needs,
     inject: Injection,
 ) -> Fault {
-    let (chat_completions_only, server) = (false, EmulatedServer::Other);
-    Fault { name, about, seen, chat_completions_only, needs, inject, server }
+    Fault { name, about, seen, apis: ALL, needs, inject, server: EmulatedServer::Other }
 }
 
 /// Returns a fault that changes the chunks of a reply.

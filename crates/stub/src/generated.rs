@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Needs;
 use super::reply::Reply;
-use super::request::{Received, last_message, tools};
+use super::request::{Received, last_message, parameters, tools};
 
 /// The text of a reply without calls.
 const TEXT: &str = "This is a generated reply of the stub server. It is long enough to be cut in half.";
@@ -34,11 +34,11 @@ pub(super) fn generated_reply(needs: impl Iterator<Item = Needs>, request: &Rece
         Some(Needs::TwoCalls) => (2, true),
     };
     let (count, has_arguments) = called;
-    let (name, parameters) = choose(request, has_arguments);
-    let parameters = parameters.unwrap_or_else(|| json!({"type": "object"}));
-    let validator = ArgumentValidator::compile(&name, &parameters).ok();
+    let (name, schema) = choose(request, has_arguments);
+    let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
+    let validator = ArgumentValidator::compile(&name, &schema).ok();
     (0..count).fold(Reply::new().text(BEFORE), |reply, number| {
-        let arguments = arguments(&parameters, validator.as_ref(), number);
+        let arguments = arguments(&schema, validator.as_ref(), number);
         reply.call(name.clone(), &Value::Object(arguments))
     })
 }
@@ -48,19 +48,19 @@ pub(super) fn generated_reply(needs: impl Iterator<Item = Needs>, request: &Rece
 fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
     let functions = || tools(request).filter(|tool| tool.get("name").is_some());
     let needs_some = |function: &&Value| {
-        let required = function.pointer("/parameters/required").and_then(Value::as_array);
+        let required = parameters(function).and_then(|schema| schema.get("required")?.as_array());
         required.is_some_and(|required| !required.is_empty())
     };
     let chosen =
         functions().find(|function| needs_some(function) == has_arguments).or_else(|| functions().next());
     let name = chosen.and_then(|function| function.get("name")?.as_str()).unwrap_or(NO_TOOL);
-    (name.to_owned(), chosen.and_then(|function| function.get("parameters")).cloned())
+    (name.to_owned(), chosen.and_then(parameters).cloned())
 }
 
 /// Returns readable arguments if the schema allows them, otherwise arguments that the fuzzer generates. Calls of one
 /// reply get different arguments if the schema makes this easy.
-fn arguments(parameters: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
-    let properties = parameters.get("properties").and_then(Value::as_object);
+fn arguments(schema: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
     let plain: Map<String, Value> = properties
         .into_iter()
         .flatten()
@@ -70,7 +70,7 @@ fn arguments(parameters: &Value, validator: Option<&ArgumentValidator>, number: 
     if validator.is_valid(&Value::Object(plain.clone())) {
         return plain;
     }
-    Fuzzer::new(parameters, validator, 1).valid(number + 1).unwrap_or(plain)
+    Fuzzer::new(schema, validator, 1).valid(number + 1).unwrap_or(plain)
 }
 
 fn plain(schema: &Value, number: usize) -> Option<Value> {

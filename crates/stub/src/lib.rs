@@ -1,4 +1,4 @@
-//! A stub model server on a real socket, for chat completions and responses. It plays scenarios and injects faults, so
+//! A stub model server on a real socket, for chat completions, responses and messages. It plays scenarios and injects faults, so
 //! that agents can be tested without a model.
 //!
 //! In: [`Scenario`]s, written in Rust or as s-expressions ([`read()`], `docs/stub.md`). Out: answers, and the received
@@ -33,6 +33,7 @@ mod fault;
 mod faults;
 mod generated;
 mod http;
+mod messages;
 mod model;
 mod pages;
 mod player;

@@ -7,7 +7,7 @@ use deftool_chat::Api;
 use serde_json::Value;
 
 use super::answer::{Act, Answer, END, framed};
-use super::request::{Received, api_of};
+use super::request::{Received, api_of, enables_thinking};
 
 /// The model's name, if the request has none.
 pub(super) const MODEL: &str = "stub";
@@ -27,8 +27,8 @@ pub(super) enum EmulatedServer {
 /// How an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ending {
-    /// Complete: finish reason, token counts if requested, `[DONE]`, end of the body. In the Responses API, the final
-    /// event and the end of the body.
+    /// Complete: finish reason, token counts if requested, `[DONE]`, end of the body. In other APIs, the final event and
+    /// the end of the body.
     #[default]
     Whole,
     /// The body ends without a finish reason, `[DONE]` or final event.
@@ -48,6 +48,8 @@ pub(super) struct AnswerFormat {
     pub(super) is_stream: bool,
     pub(super) has_usage: bool,
     pub(super) model: String,
+    /// Whether the request enables thinking over the Messages API, where a reply then starts with a thought.
+    pub(super) starts_with_thought: bool,
 }
 
 impl AnswerFormat {
@@ -58,11 +60,19 @@ impl AnswerFormat {
         Self {
             api,
             is_stream: is_true("/stream"),
-            // The Responses API always sends token counts.
-            has_usage: api == Api::Responses || is_true("/stream_options/include_usage"),
+            // The other APIs always send token counts.
+            has_usage: api != Api::ChatCompletions || is_true("/stream_options/include_usage"),
             // Every chunk repeats the name.
             model: model.chars().take(100).collect(),
+            starts_with_thought: api == Api::Messages && enables_thinking(&request.body),
         }
+    }
+
+    /// Returns the format of a stream with token counts.
+    #[cfg(test)]
+    pub(super) fn stream(api: Api) -> Self {
+        let (is_stream, has_usage, starts_with_thought) = (true, true, false);
+        Self { api, is_stream, has_usage, model: String::from("m"), starts_with_thought }
     }
 }
 
@@ -135,7 +145,8 @@ impl EncodedReply {
             Api::ChatCompletions => {
                 has(&piece.bytes, b"\"arguments\":\"") && !has(&piece.bytes, b"\"name\":")
             }
-            Api::Responses | Api::Messages => has(&piece.bytes, b"function_call_arguments.delta"),
+            Api::Responses => has(&piece.bytes, b"function_call_arguments.delta"),
+            Api::Messages => has(&piece.bytes, b"input_json_delta"),
         };
         let count = self.pieces.iter().filter(is_delta).count();
         let middle = self.pieces.iter().enumerate().filter(|(_, piece)| is_delta(piece)).nth(count / 2);

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::fault::Fault;
 use super::generated::generated_reply;
-use super::model::AnswerFormat;
+use super::messages;
+use super::model::{AnswerFormat, EmulatedServer};
 use super::pages::page;
 use super::reply::Reply;
 use super::request::{Condition, Received, api_of};
@@ -23,6 +24,8 @@ use super::scenario::{Action, Scenario, Step};
 
 /// The maximum size of the cached answers, in bytes. The cache is cleared when it exceeds this size.
 const MAX_READY_BYTES: usize = 64 << 20;
+/// The answer to a request for an unknown path.
+const UNKNOWN_PATH: &str = "unknown path; POST to /v1/chat/completions, /v1/responses or /v1/messages";
 /// The maximum number of stored failures.
 const MAX_FAILURES: usize = 1_000;
 
@@ -56,47 +59,51 @@ impl Player {
 
     /// Returns the answer to a request, and its mismatch with the scenario, if any.
     pub(super) fn answer(&self, request: &Received) -> (Arc<Answer>, Option<String>) {
-        let refuse = |status, message: &str| (Arc::new(error_answer(status, message)), None);
         let path = request.path();
+        let api = api_of(path);
+        let refuse = |status, message: &str| {
+            (Arc::new(error_answer(api.unwrap_or_default(), status, &format!("stub: {message}"))), None)
+        };
         // As in llama.cpp, the health check needs no key.
         if path.trim_end_matches('/') != "/health"
             && let Some(key) = &self.scenario.key
-            && request.header("authorization").and_then(|value| value.strip_prefix("Bearer ")) != Some(key)
+            && sent_key(request, api) != Some(key)
         {
-            return refuse(401, "stub: missing or wrong API key");
+            return refuse(401, "missing or wrong API key");
         }
-        match (request.method(), api_of(path)) {
+        match (request.method(), api) {
             ("POST", Some(api)) => match self.reply(request, api) {
                 Ok(answer) => (answer, None),
-                Err(RequestError { status, message }) => {
+                Err(error) => {
+                    let (answer, message) = (error.answer(api), error.message);
                     if let Ok(mut state) = self.state.lock()
                         && state.failures.len() < MAX_FAILURES
                     {
                         state.failures.push(message.clone());
                     }
-                    (Arc::new(error_answer(status, &format!("stub: {message}"))), Some(message))
+                    (Arc::new(answer), Some(message))
                 }
             },
             (method @ ("GET" | "HEAD" | "POST"), None) => match page(&self.scenario, method, path) {
                 Some(answer) => (Arc::new(answer), None),
-                None if method == "POST" => {
-                    refuse(404, "stub: unknown path; POST to /v1/chat/completions or /v1/responses")
-                }
-                None => {
-                    refuse(404, "stub: unknown path; GET /v1/models, /health or a `page` of the scenario")
-                }
+                None if method == "POST" => refuse(404, UNKNOWN_PATH),
+                None => refuse(404, "unknown path; GET /v1/models, /health or a `page` of the scenario"),
             },
-            (_, Some(_)) => refuse(405, "stub: method not allowed; use POST"),
-            (_, None) => refuse(404, "stub: unknown path; POST to /v1/chat/completions or /v1/responses"),
+            (_, Some(_)) => refuse(405, "method not allowed; use POST"),
+            (_, None) => refuse(404, UNKNOWN_PATH),
         }
     }
 
     fn reply(&self, request: &Received, api: Api) -> Result<Arc<Answer>, RequestError> {
         if !request.body.is_object() {
-            return Err(RequestError {
-                status: 400,
-                message: String::from("the request body is not a JSON object"),
-            });
+            return Err(RequestError::new(400, "the request body is not a JSON object"));
+        }
+        // Local servers accept more.
+        if api == Api::Messages
+            && self.scenario.server == EmulatedServer::Other
+            && let Some(message) = messages::refusal(request)
+        {
+            return Err(RequestError { status: 400, message, is_of_api: true });
         }
         let by_model = request.body.get("model").and_then(Value::as_str).and_then(Fault::named);
         if self.scenario.fault_by_model
@@ -117,13 +124,13 @@ impl Player {
                     self.scenario.name,
                     count(self.scenario.steps.len(), "step")
                 );
-                return Err(RequestError { status: 500, message });
+                return Err(RequestError::new(500, message));
             }
         };
         refused.extend(mismatches(&step.expected, request));
         if !refused.is_empty() {
             let message = format!("scenario `{}`, {name}: {}", self.scenario.name, refused.join("; "));
-            return Err(RequestError { status: 400, message });
+            return Err(RequestError::new(400, message));
         }
         check_api(step.action.faults().iter().copied(), api)?;
         let cache_index = taken.map_or(usize::MAX, |(index, _)| index);
@@ -181,6 +188,33 @@ impl Player {
 struct RequestError {
     status: u16,
     message: String,
+    /// Whether the message is one of the real API.
+    is_of_api: bool,
+}
+
+impl RequestError {
+    /// Creates an error of the stub.
+    fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), is_of_api: false }
+    }
+
+    fn answer(&self, api: Api) -> Answer {
+        let Self { status, message, is_of_api } = self;
+        if *is_of_api {
+            error_answer(api, *status, message)
+        } else {
+            error_answer(api, *status, &format!("stub: {message}"))
+        }
+    }
+}
+
+/// Returns the API key of a request. Clients of the Messages API send it in a header of its own, or as others do.
+fn sent_key(request: &Received, api: Option<Api>) -> Option<&str> {
+    let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    match api {
+        Some(Api::ChatCompletions | Api::Responses) => bearer,
+        Some(Api::Messages) | None => bearer.or_else(|| request.header("x-api-key")),
+    }
 }
 
 fn mismatches(conditions: &[Condition], request: &Received) -> Vec<String> {
@@ -189,16 +223,12 @@ fn mismatches(conditions: &[Condition], request: &Received) -> Vec<String> {
 
 /// Fails if one of the faults does not exist in `api`.
 fn check_api(faults: impl IntoIterator<Item = &'static Fault>, api: Api) -> Result<(), RequestError> {
-    match faults.into_iter().find(|fault| !fault.applies_to(api)) {
-        None => Ok(()),
-        Some(Fault { name, .. }) => Err(RequestError {
-            status: 400,
-            message: format!(
-                "fault `{name}` exists in chat completions only; POST to /v1/chat/completions, or choose a fault that \
-                 `deftool stub --list` shows without `[chat completions only]`"
-            ),
-        }),
-    }
+    let missing = faults.into_iter().find(|fault| !fault.applies_to(api));
+    let Some((name, apis)) = missing.and_then(|fault| Some((fault.name, fault.restriction()?))) else {
+        return Ok(());
+    };
+    let advice = "use that API, or choose a fault that `deftool stub --list` shows without this remark";
+    Err(RequestError::new(400, format!("fault `{name}` exists in {apis} only; {advice}")))
 }
 
 fn faulty_answer(faults: &[&'static Fault], every: Option<Duration>, request: &Received) -> Answer {
@@ -212,14 +242,20 @@ impl Fault {
     /// Returns the answer to a request: a generated reply with this fault. `every` is the interval for slow and endless
     /// answers; each fault has a default.
     pub fn answer(&'static self, request: &Received, every: Option<Duration>) -> Answer {
-        match check_api([self], api_of(request.path()).unwrap_or_default()) {
+        let api = api_of(request.path()).unwrap_or_default();
+        match check_api([self], api) {
             Ok(()) => faulty_answer(&[self], every, request),
-            Err(RequestError { status, message }) => error_answer(status, &format!("stub: {message}")),
+            Err(error) => error.answer(api),
         }
     }
 }
 
-fn error_answer(status: u16, message: &str) -> Answer {
-    let error = json!({"error": {"message": message, "type": "stub_error", "code": status}});
+fn error_answer(api: Api, status: u16, message: &str) -> Answer {
+    let error = match api {
+        Api::Messages => messages::error(status, message),
+        Api::ChatCompletions | Api::Responses => {
+            json!({"error": {"message": message, "type": "stub_error", "code": status}})
+        }
+    };
     Answer::json(status, &error)
 }

@@ -10,18 +10,30 @@ use super::model::Ending;
 /// The maximum count of [`Part::Tokens`].
 pub(super) const MAX_TOKENS: u32 = 100_000;
 
+/// The reasoning of a reply that must start with some.
+const THOUGHT: &str = "Let me think.";
+
 /// A scripted reply.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     pub(super) parts: Vec<Part>,
     pub(super) finish: Option<String>,
-    pub(super) usage: Option<(u64, u64)>,
+    pub(super) usage: Option<Usage>,
     pub(super) chunk: Option<usize>,
     pub(super) every: Option<Duration>,
     pub(super) delay: Duration,
     pub(super) ending: Ending,
     pub(super) headers: Vec<(String, String)>,
     pub(super) faults: Vec<&'static Fault>,
+}
+
+/// Token counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+    /// The tokens of the prompt that were read from a cache.
+    pub(super) cached: u64,
 }
 
 /// A part of a reply.
@@ -102,13 +114,30 @@ impl Reply {
         self.finish.as_deref().unwrap_or(if has_call { "tool_calls" } else { "stop" })
     }
 
+    /// Whether the reply starts with reasoning.
+    pub(super) fn has_thought(&self) -> bool {
+        let first = self.parts.iter().find(|part| !matches!(part, Part::Wait(_)));
+        matches!(first, Some(Part::Reasoning(_)))
+    }
+
+    /// Returns the reply after a short reasoning.
+    pub(super) fn after_thought(mut self) -> Self {
+        self.parts.insert(0, Part::Reasoning(String::from(THOUGHT)));
+        self
+    }
+
     pub(super) fn usage_json(&self) -> Value {
         let tokens: u64 = self.parts.iter().map(Part::tokens).sum();
-        let (prompt, completion) = self.usage.unwrap_or((10, tokens.max(1)));
-        json!({
+        let estimated = Usage { prompt: 10, completion: tokens.max(1), cached: 0 };
+        let Usage { prompt, completion, cached } = self.usage.unwrap_or(estimated);
+        let mut usage = json!({
             "prompt_tokens": prompt, "completion_tokens": completion,
             "total_tokens": prompt.saturating_add(completion),
-        })
+        });
+        if let (Value::Object(members), 1..) = (&mut usage, cached) {
+            members.insert(String::from("prompt_tokens_details"), json!({"cached_tokens": cached}));
+        }
+        usage
     }
 }
 

@@ -1,5 +1,5 @@
 //! The worker against every fault of the stub server, on a real socket and over each API. The expected outcomes are in
-//! `tests/stub/outcomes.txt` and `outcomes_responses.txt`, one row per fault. `UPDATE_EXPECT=1` writes the actual
+//! `tests/stub/outcomes.txt`, `outcomes_responses.txt` and `outcomes_messages.txt`, one row per fault. `UPDATE_EXPECT=1` writes the actual
 //! outcomes; review the difference before you commit it.
 
 use std::collections::{BTreeMap, HashSet};
@@ -70,7 +70,8 @@ impl Row {
 fn path(api: Api) -> PathBuf {
     let name = match api {
         Api::ChatCompletions => "outcomes.txt",
-        Api::Responses | Api::Messages => "outcomes_responses.txt",
+        Api::Responses => "outcomes_responses.txt",
+        Api::Messages => "outcomes_messages.txt",
     };
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stub").join(name)
 }
@@ -112,6 +113,9 @@ fn page_of(api: Api, rows: &[(String, Row)]) -> String {
         let count = group.members.iter().filter(|fault| fault.applies_to(api)).count();
         let (lines, after) = rest.split_at(count);
         rest = after;
+        if lines.is_empty() {
+            continue;
+        }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..8).map(width).collect();
         writeln!(page, "\n# {}", group.title).unwrap();
@@ -196,7 +200,8 @@ async fn play(play: Play) -> Row {
     let warnings = ended.events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
     let path = match play.api {
         Api::ChatCompletions => "/v1/chat/completions",
-        Api::Responses | Api::Messages => "/v1/responses",
+        Api::Responses => "/v1/responses",
+        Api::Messages => "/v1/messages",
     };
     let requests = stub.requests().iter().filter(|request| request.path() == path).count();
     assert_eq!(stub.failures(), [""; 0], "{name}");
@@ -274,6 +279,11 @@ async fn every_fault_has_the_expected_outcome_over_responses() {
     check_outcomes(Api::Responses).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_fault_has_the_expected_outcome_over_messages() {
+    check_outcomes(Api::Messages).await;
+}
+
 async fn check_outcomes(api: Api) {
     let (expected, updates_expected) = (&expected_rows(api), std::env::var_os("UPDATE_EXPECT").is_some());
     // A new row takes its timer from the other table.
@@ -283,20 +293,23 @@ async fn check_outcomes(api: Api) {
         TIMERS.iter().find(|timer| row.is_some_and(|row| row.timer == **timer)).copied().unwrap_or("-")
     };
     let faults = of(api).filter(|fault| updates_expected || is_full() || !LARGE.contains(&fault.name));
-    // Most faults have the same outcome over both APIs.
-    let samples = !updates_expected && api == Api::Responses;
-    let faults = faults.step_by(if samples { step(3) } else { 1 });
-    let plays = faults.map(|fault| (fault, timer(fault.name))).map(|(fault, timer)| async move {
-        let of_try = |limit| Play { fault, api, timer, limit };
-        let mut row = play(of_try(TRIES[0])).await;
-        for limit in &TRIES[1..] {
-            if updates_expected || expected.get(fault.name) == Some(&row) {
-                break;
+    // Most faults have the same outcome over all APIs.
+    let samples = !updates_expected && api != Api::ChatCompletions;
+    let step = if samples { step(3) } else { 1 };
+    let faults = faults.enumerate().filter(|(number, fault)| number % step == 0 || fault.apis == [api]);
+    let plays = faults.map(|(_, fault)| fault).map(|fault| (fault, timer(fault.name))).map(
+        |(fault, timer)| async move {
+            let of_try = |limit| Play { fault, api, timer, limit };
+            let mut row = play(of_try(TRIES[0])).await;
+            for limit in &TRIES[1..] {
+                if updates_expected || expected.get(fault.name) == Some(&row) {
+                    break;
+                }
+                row = play(of_try(*limit)).await;
             }
-            row = play(of_try(*limit)).await;
-        }
-        (fault.name.to_owned(), row)
-    });
+            (fault.name.to_owned(), row)
+        },
+    );
     let rows: Vec<(String, Row)> = stream::iter(plays).buffered(AT_ONCE).collect().await;
     if updates_expected {
         std::fs::write(path(api), page_of(api, &rows)).unwrap();
@@ -317,7 +330,7 @@ async fn check_outcomes(api: Api) {
 
 #[test]
 fn the_tables_have_exactly_one_row_per_fault() {
-    for api in [Api::ChatCompletions, Api::Responses] {
+    for api in [Api::ChatCompletions, Api::Responses, Api::Messages] {
         let names: HashSet<&str> = of(api).map(|fault| fault.name).collect();
         let expected = expected_rows(api);
         let rows: HashSet<&str> = expected.keys().map(String::as_str).collect();
@@ -330,10 +343,11 @@ fn the_tables_have_exactly_one_row_per_fault() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_can_be_canceled_during_every_fault() {
     let seed: u64 = std::env::var("DEFTOOL_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let over_responses =
-        |fault: &Fault| if fault.applies_to(Api::Responses) { Api::Responses } else { Api::ChatCompletions };
-    let cases = Fault::all()
-        .flat_map(|fault| [(fault, Api::ChatCompletions, seed), (fault, over_responses(fault), seed + 1)]);
+    // Each fault over each of its APIs, and at least twice.
+    let cases = Fault::all().flat_map(|fault| {
+        let apis = fault.apis.iter().cycle().take(fault.apis.len().max(2));
+        apis.zip(seed..).map(move |(api, seed)| (fault, *api, seed))
+    });
     let canceled: usize = stream::iter(cases)
         .map(|(fault, api, seed)| cancel_in_the_middle(fault, api, seed))
         .buffered(AT_ONCE)

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::raw_events::text_event;
 use crate::answer::{Act, Answer, DONE, framed, reason};
 use crate::fault::{Fault, answer, answer_to_call};
+use crate::messages;
 use crate::model::EncodedReply;
 use crate::reply::Reply;
 
@@ -63,7 +64,8 @@ pub(super) static TABLE: &[Fault] = &[
             }});
             respond(m, 400, "application/json", &error.to_string())
         },
-    ),
+    )
+    .openai_only(),
     answer(
         "failed-generation",
         "400: the server cannot parse the model's call; the returned text is not a call",
@@ -72,17 +74,20 @@ pub(super) static TABLE: &[Fault] = &[
             let text = "I would call a tool here.";
             respond(m, 400, "application/json", &failed_generation(text))
         },
-    ),
+    )
+    .openai_only(),
     answer_to_call(
         "failed-generation-call",
         "400: the server cannot parse the model's call; the returned text is a call",
         "Groq",
         |m| respond(m, 400, "application/json", &failed_generation(m.call.as_deref().unwrap_or_default())),
-    ),
+    )
+    .openai_only(),
     answer("redirect", "308 to another server", "an endpoint with http instead of https", |m| {
         let location = match m.format.api {
             Api::ChatCompletions => "https://api.example.org/v1/chat/completions",
-            Api::Responses | Api::Messages => "https://api.example.org/v1/responses",
+            Api::Responses => "https://api.example.org/v1/responses",
+            Api::Messages => "https://api.example.org/v1/messages",
         };
         Answer::whole(308, &[("location", location)], "")
     }),
@@ -249,13 +254,19 @@ fn failed_generation(text: &str) -> String {
 }
 
 fn error(m: &EncodedReply, status: u16, message: &str) -> Answer {
-    let error = json!({"error": {"message": message, "code": status}});
+    let error = match m.format.api {
+        Api::ChatCompletions | Api::Responses => json!({"error": {"message": message, "code": status}}),
+        Api::Messages => messages::error(status, message),
+    };
     respond(m, status, "application/json", &error.to_string())
 }
 
 fn rate_limited(m: &EncodedReply, header: &str, value: &str) -> Answer {
-    let _ = m;
-    Answer::error(429, &[("content-type", "application/json"), (header, value)], "slow down")
+    let headers = [("content-type", "application/json"), (header, value)];
+    match m.format.api {
+        Api::ChatCompletions | Api::Responses => Answer::error(429, &headers, "slow down"),
+        Api::Messages => Answer::whole(429, &headers, &messages::error(429, "slow down").to_string()),
+    }
 }
 
 fn raw(text: &str) -> Answer {

@@ -62,7 +62,8 @@ pub(super) static TABLE: &[Fault] = &[
                 }
             })
         },
-    ),
+    )
+    .openai_only(),
     chunks(
         "id-changes",
         "every delta of a call has a different id and an empty name",
@@ -78,7 +79,8 @@ pub(super) static TABLE: &[Fault] = &[
                 }
             })
         },
-    ),
+    )
+    .openai_only(),
     chunks(
         "id-late",
         "the id of a call is sent with its second delta",
@@ -94,7 +96,8 @@ pub(super) static TABLE: &[Fault] = &[
                 }
             })
         },
-    ),
+    )
+    .openai_only(),
     chunks("id-number", "ids are numbers", "deepin's gateway", Needs::TwoCalls, |chunks| {
         let mut count = 0;
         each_entry(chunks, |entry, is_first| {
@@ -158,7 +161,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "arguments-object",
-        "arguments are an object instead of a string",
+        "arguments are an object instead of a string (over messages: in the start of the block)",
         "TGI, Ollama behind LiteLLM",
         Needs::Call,
         |chunks| {

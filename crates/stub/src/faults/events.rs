@@ -139,7 +139,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     pieces(
         "text-after-done",
-        "text is sent after `[DONE]` (over responses: after the final event)",
+        "text is sent after `[DONE]` (otherwise: after the final event)",
         "proxies that mix two streams",
         |mut pieces, api| {
             let text = pieces.iter().find(|piece| is_text_event(api, &piece.bytes)).cloned();
@@ -226,7 +226,8 @@ pub(super) static TABLE: &[Fault] = &[
         let bomb = "[".repeat(100_000);
         let member = match api {
             Api::ChatCompletions => "choices",
-            Api::Responses | Api::Messages => "item",
+            Api::Responses => "item",
+            Api::Messages => "delta",
         };
         pieces.insert(pieces.len() / 2, Piece::now(format!("data: {{\"{member}\":{bomb}\n\n")));
         pieces

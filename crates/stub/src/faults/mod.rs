@@ -1,13 +1,15 @@
 //! Faults that real servers are known to have, by name.
 //!
-//! A fault changes a reply at one of three stages: its chunks, the pieces of its body, or the whole answer. The tables
-//! are also the documentation: `deftool stub --list` prints them, and `docs/faults.md` is generated from them. The
-//! expected outcome of each fault is listed in `tests/stub/outcomes.txt`, and the worker is tested against it.
+//! A fault changes a reply at one of four stages: its chunks, its events, the pieces of its body, or the whole answer.
+//! The tables are also the documentation: `deftool stub --list` prints them, and `docs/faults.md` is generated from them.
+//! The expected outcome of each fault is listed in `tests/stub/outcomes*.txt`, and the worker is tested against it.
 
 mod answers;
 mod calls;
 mod edit;
+mod edit_events;
 mod events;
+mod messages;
 mod raw_events;
 mod replies;
 mod streams;
@@ -26,9 +28,10 @@ pub struct Group {
 }
 
 /// All faults, grouped.
-pub static GROUPS: [Group; 5] = [
+pub static GROUPS: [Group; 6] = [
     Group { title: "Tool calls", members: calls::TABLE },
     Group { title: "Finish, role, content, token counts", members: replies::TABLE },
+    Group { title: "Messages API", members: messages::TABLE },
     Group { title: "Event streams", members: events::TABLE },
     Group { title: "HTTP", members: answers::TABLE },
     Group { title: "Connections, time and size", members: streams::TABLE },
@@ -49,9 +52,9 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::ALL;
     use crate::model::AnswerFormat;
     use crate::reply::Reply;
-    use deftool_chat::Api;
     use serde_json::json;
     use std::collections::HashSet;
 
@@ -76,8 +79,8 @@ mod tests {
     fn every_fault_changes_the_answer() {
         let call = json!({"at": "a place of more than a dozen letters"});
         let reply = Reply::new().text("Let me look. ").call("look", &call).call("look", &call);
-        for api in [Api::ChatCompletions, Api::Responses] {
-            let format = AnswerFormat { api, is_stream: true, has_usage: true, model: String::from("m") };
+        for api in ALL.iter().copied() {
+            let format = AnswerFormat::stream(api);
             let bytes = |reply: &Reply| {
                 reply.answer_in(&format).acts().iter().map(|act| format!("{act:?}")).collect::<Vec<_>>()
             };

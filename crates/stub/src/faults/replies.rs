@@ -37,7 +37,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "finish-missing",
-        "the finish reason is missing, but `[DONE]` is sent (over responses: no final event)",
+        "the finish reason is missing, but `[DONE]` is sent (otherwise: no final event)",
         "NVIDIA NIM, Evolink",
         Needs::Call,
         |chunks| finished_by(chunks, &Value::Null),
@@ -51,7 +51,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "finish-twice",
-        "two chunks have a finish reason (over responses: two final events)",
+        "two chunks have a finish reason (otherwise: two final events)",
         "SGLang",
         Needs::Text,
         |chunks| {
@@ -79,14 +79,14 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "finish-length",
-        "the finish reason is `length`: the reply reached the token limit",
+        "the finish reason is `length` (over messages: `max_tokens`): the reply reached the token limit",
         "every server",
         Needs::Text,
         |chunks| finished_by(chunks, &json!("length")),
     ),
     chunks(
         "finish-error",
-        "the finish reason is `error` (over responses: `failed`)",
+        "the finish reason is `error` (over responses: `failed`; over messages: an error event)",
         "OpenRouter",
         Needs::Text,
         |chunks| finished_by(chunks, &json!("error")),
@@ -165,14 +165,16 @@ pub(super) static TABLE: &[Fault] = &[
         "vLLM 0.16, OpenRouter",
         Needs::Text,
         |chunks| thinking_first(chunks, &[json!({"reasoning": "Hm. "})]),
-    ),
+    )
+    .openai_only(),
     chunks(
         "reasoning-twice",
         "reasoning is sent in both fields (over responses: as text and as summary)",
         "vLLM, gateways",
         Needs::Text,
         |chunks| thinking_first(chunks, &[json!({"reasoning_content": "Hm. ", "reasoning": "Hm. "})]),
-    ),
+    )
+    .openai_only(),
     chunks(
         "think-tags",
         "reasoning is part of the text, between `<think>` and `</think>`",
@@ -338,7 +340,8 @@ pub(super) static TABLE: &[Fault] = &[
             });
             vec![Chunk { wait: std::time::Duration::ZERO, json: json!({"error": error}) }]
         },
-    ),
+    )
+    .openai_only(),
 ];
 
 fn insert(object: &mut Value, member: &str, value: Value) {

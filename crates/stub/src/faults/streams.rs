@@ -70,7 +70,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     answer(
         "stays-open",
-        "the body and the connection stay open after `[DONE]` (over responses: after the final event)",
+        "the body and the connection stay open after `[DONE]` (otherwise: after the final event)",
         "gateways",
         |m| m.body(m.head()).then(Act::Silence),
     ),

@@ -5,7 +5,7 @@ use deftool_lang::syntax::{Datum, DatumKind};
 
 use super::form::{Entry, Form, Reader, json_of};
 use super::values::{ENDINGS, faults, headers};
-use crate::reply::{MAX_TOKENS, Part, Reply};
+use crate::reply::{MAX_TOKENS, Part, Reply, Usage};
 
 const REPLY_KEYS: [&str; 13] = [
     ":text",
@@ -100,23 +100,26 @@ fn call(reader: &mut Reader<'_>, form: Form) -> Option<Part> {
     Some(Part::Call { name: name?, arguments: arguments.unwrap_or_else(|| String::from("{}")), id })
 }
 
-/// `(:prompt 3 :completion 2)`
-fn usage(reader: &mut Reader<'_>, value: Datum) -> Option<(u64, u64)> {
+/// `(:prompt 3 :completion 2 :cached 1)`
+fn usage(reader: &mut Reader<'_>, value: Datum) -> Option<Usage> {
     let span = value.span;
-    let (mut prompt, mut completion) = (None, None);
+    let (mut prompt, mut completion, mut cached) = (None, None, None);
     for entry in reader.entries(value, "`:usage` expects counts such as `(:prompt 3 :completion 2)`")? {
         match entry {
             Entry::Key { key, value, .. } if key == ":prompt" => prompt = reader.count(&key, &value),
             Entry::Key { key, value, .. } if key == ":completion" => completion = reader.count(&key, &value),
-            Entry::Key { key, span, .. } => reader.unknown(span, "count", &key, &[":prompt", ":completion"]),
+            Entry::Key { key, value, .. } if key == ":cached" => cached = reader.count(&key, &value),
+            Entry::Key { key, span, .. } => {
+                reader.unknown(span, "count", &key, &[":prompt", ":completion", ":cached"]);
+            }
             Entry::Item(datum) => reader.report(datum.span, "expected `:prompt` or `:completion`"),
         }
     }
-    let counts = prompt.zip(completion);
-    if counts.is_none() {
+    let (Some(prompt), Some(completion)) = (prompt, completion) else {
         reader.report(span, "`:usage` expects both counts, as in `(:prompt 3 :completion 2)`");
-    }
-    counts
+        return None;
+    };
+    Some(Usage { prompt, completion, cached: cached.unwrap_or_default().min(prompt) })
 }
 
 fn only_string(reader: &mut Reader<'_>, form: Form) -> Option<String> {

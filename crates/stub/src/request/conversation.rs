@@ -1,4 +1,5 @@
-//! The conversation in a request of either API: the messages of chat completions, or the items of responses.
+//! The conversation in a request of any API: the messages of chat completions or of the Messages API, or the items of
+//! responses.
 
 use deftool_chat::Api;
 use serde_json::Value;
@@ -9,6 +10,7 @@ use super::received::Received;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'r> {
     /// `system`, `developer`, `user`, `assistant` or `tool`. A call has the role `assistant`, its result `tool`.
+    /// A message of the Messages API with results has the role `tool`.
     pub(crate) role: &'r str,
     content: Option<&'r Value>,
 }
@@ -20,7 +22,7 @@ impl Message<'_> {
 }
 
 impl Received {
-    /// Returns the texts of the messages with this role, for either API.
+    /// Returns the texts of the messages with this role, for any API.
     pub fn contents(&self, role: &str) -> Vec<String> {
         messages(self).filter(|message| message.role == role).map(|message| message.text()).collect()
     }
@@ -33,6 +35,8 @@ pub(crate) fn api_of(path: &str) -> Option<Api> {
         Some(Api::ChatCompletions)
     } else if path.ends_with("/responses") {
         Some(Api::Responses)
+    } else if path.ends_with("/messages") {
+        Some(Api::Messages)
     } else {
         None
     }
@@ -43,9 +47,10 @@ pub(crate) fn messages(request: &Received) -> impl DoubleEndedIterator<Item = Me
     let body = &request.body;
     let (instructions, conversation) = match api_of(request.path()).unwrap_or_default() {
         Api::ChatCompletions => (None, body.get("messages")),
-        Api::Responses | Api::Messages => (body.get("instructions"), body.get("input")),
+        Api::Responses => (body.get("instructions"), body.get("input")),
+        Api::Messages => (body.get("system"), body.get("messages")),
     };
-    let system = instructions.filter(|text| text.is_string());
+    let system = instructions.filter(|text| text.is_string() || text.is_array());
     let system = system.map(|text| Message { role: "system", content: Some(text) });
     let input = conversation.filter(|input| input.is_string());
     let input = input.map(|text| Message { role: "user", content: Some(text) });
@@ -67,7 +72,10 @@ pub(crate) fn is_system(role: &str) -> bool {
 /// Reads a message, or an item of another type.
 fn read_item(item: &Value) -> Option<Message<'_>> {
     if let Some(role) = item.get("role").and_then(Value::as_str) {
-        return Some(Message { role, content: item.get("content") });
+        let content = item.get("content");
+        let is_result = |part: &Value| part.get("type").is_some_and(|kind| kind == "tool_result");
+        let has_result = content.and_then(Value::as_array).is_some_and(|parts| parts.iter().any(is_result));
+        return Some(Message { role: if has_result { "tool" } else { role }, content });
     }
     match item.get("type").and_then(Value::as_str)? {
         kind if kind.ends_with("_output") => Some(Message { role: "tool", content: item.get("output") }),
@@ -79,13 +87,13 @@ fn read_item(item: &Value) -> Option<Message<'_>> {
 }
 
 /// Counts the replies in a conversation. In the Responses API a reply consists of several items: text, calls,
-/// reasoning.
+/// reasoning. The Messages API merges messages with the same role.
 pub(crate) fn reply_count(request: &Received) -> usize {
-    let is_responses = api_of(request.path()) == Some(Api::Responses);
+    let is_merged = api_of(request.path()) != Some(Api::ChatCompletions);
     let mut count = 0;
     let mut before = "";
     for Message { role, .. } in messages(request) {
-        if role == "assistant" && !(is_responses && before == "assistant") {
+        if role == "assistant" && !(is_merged && before == "assistant") {
             count += 1;
         }
         before = role;
@@ -99,12 +107,27 @@ pub(crate) fn tools(request: &Received) -> impl Iterator<Item = &Value> {
     tools.iter().map(|tool| tool.get("function").unwrap_or(tool))
 }
 
-/// Returns the text of a message's content, which is a string or a list of parts.
+/// Whether a request of the Messages API requires that each reply starts with a thought.
+pub(crate) fn enables_thinking(body: &Value) -> bool {
+    body.pointer("/thinking/type").is_some_and(|kind| kind == "enabled")
+}
+
+/// Returns the schema of a tool's arguments.
+pub(crate) fn parameters(tool: &Value) -> Option<&Value> {
+    tool.get("parameters").or_else(|| tool.get("input_schema"))
+}
+
+/// Returns the text of a message's content, which is a string or a list of parts. A part with a result has a content of
+/// its own.
 fn text_of(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().concat()
+            let text = |part: &Value| match part.get("text").and_then(Value::as_str) {
+                Some(text) => text.to_owned(),
+                None => text_of(part.get("content")),
+            };
+            parts.iter().map(text).collect()
         }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => String::new(),
     }
@@ -127,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_conversation_is_read_from_both_apis() {
+    fn the_same_conversation_is_read_from_all_apis() {
         let call = json!({"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}});
         let over_chat = request(
             "chat/completions",
@@ -160,6 +183,26 @@ mod tests {
                 "tools": [{"type": "function", "name": "look"}, {"type": "web_search"}],
             }),
         );
+        let over_messages = request(
+            "messages",
+            json!({
+                "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+                "messages": [
+                    {"role": "user", "content": "Look"},
+                    {"role": "assistant", "content": [
+                        {"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Looking."},
+                        {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+                    ]},
+                    {"role": "user", "content": [
+                        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "[1]"}]},
+                    ]},
+                    {"role": "assistant", "content": "Calm."},
+                    {"role": "user", "content": "again"},
+                ],
+                "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+            }),
+        );
+        assert_eq!(read(&over_messages), read(&over_chat));
         let (mut texts, replies, tools) = read(&over_responses);
         texts.retain(|text| text != "assistant: ");
         assert_eq!((texts, replies, tools), read(&over_chat));

@@ -5,6 +5,6 @@ mod conversation;
 mod received;
 
 pub use condition::Condition;
-pub(crate) use conversation::{api_of, last_message, tools};
+pub(crate) use conversation::{api_of, enables_thinking, last_message, parameters, tools};
 pub(crate) use received::{BadRequest, Chunks, Framing, Head, read_head};
 pub use received::{MAX_BODY, MAX_HEAD, Received};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::item::{Item, ItemRef, Kind, item_id, response, set, text_part, unknown_members};
+use super::item::{Item, ItemRef, Kind, item_id, response, set, text_part};
+use crate::completions::{cached_tokens, number_calls, unknown_members};
 use crate::model::Chunk;
 
 /// An encoder, with the events so far.
@@ -313,42 +314,12 @@ impl EventEncoder {
     }
 }
 
-/// Returns for each entry of `tool_calls` the number of its call and whether it is the first of the call, and for each
-/// call the index of its last chunk.
-fn number_calls(chunks: &[Chunk]) -> (Vec<(usize, bool)>, Vec<usize>) {
-    let (mut entries, mut lasts) = (Vec::new(), Vec::<usize>::new());
-    // The last call of each index.
-    let mut indices = std::collections::HashMap::new();
-    for (number, chunk) in chunks.iter().enumerate() {
-        let of_chunk = chunk.json.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array);
-        for entry in of_chunk.into_iter().flatten() {
-            let index = entry.get("index").and_then(Value::as_u64);
-            let has_name =
-                entry.pointer("/function/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
-            let known = index.and_then(|index| indices.get(&index).copied()).or(lasts.len().checked_sub(1));
-            let call = match known {
-                Some(call) if !has_name => call,
-                _ => lasts.len(),
-            };
-            entries.push((call, call == lasts.len()));
-            if let Some(index) = index {
-                indices.insert(index, call);
-            }
-            match lasts.get_mut(call) {
-                Some(last) => *last = number,
-                None => lasts.push(number),
-            }
-        }
-    }
-    (entries, lasts)
-}
-
 /// Converts token counts to the member names of the Responses API.
 fn usage_of(usage: &Value) -> Value {
     let count = |member| usage.get(member).and_then(Value::as_u64).unwrap_or_default();
     let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
     json!({
-        "input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens": input, "input_tokens_details": {"cached_tokens": cached_tokens(usage)},
         "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": input.saturating_add(output),
     })

@@ -1,6 +1,6 @@
 //! The response object and its output items: messages, reasoning, calls.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::completions::CREATED;
 
@@ -115,12 +115,4 @@ pub(super) fn set(object: &mut Value, member: &str, value: Option<&Value>) {
     if let (Value::Object(members), Some(value)) = (object, value) {
         members.insert(member.to_owned(), value.clone());
     }
-}
-
-/// Returns the members of a chunk that the API does not define.
-pub(super) fn unknown_members(chunk: &Value) -> Map<String, Value> {
-    const KNOWN: [&str; 7] = ["id", "object", "created", "model", "choices", "usage", "error"];
-    let members = chunk.as_object().into_iter().flatten();
-    let unknown = members.filter(|(name, _)| !KNOWN.contains(&name.as_str()));
-    unknown.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -3,7 +3,7 @@
 //! In: the chunks of chat completions, with or without faults. Out: the events of a stream, or a whole response. The
 //! conversion works like a gateway in front of a chat completions server: faults in the deltas of a call are kept in
 //! the events. The `index` of a call becomes `output_index`, its `id` becomes `call_id` and `item_id`. So each fault is
-//! implemented once for both APIs.
+//! implemented once for all APIs.
 //!
 //! Source: platform.openai.com/docs/api-reference/responses-streaming (2026-11), and `crates/chat/tests/wire/responses`.
 
@@ -12,14 +12,12 @@ mod item;
 
 use serde_json::Value;
 
-use super::answer::named_event;
-use super::model::{Chunk, Piece};
+use super::model::Chunk;
 use encoder::EventEncoder;
 
 /// Returns the events of a stream.
-pub(super) fn events(chunks: Vec<Chunk>, model: &str) -> Vec<Piece> {
-    let events = encode(chunks, model).events.into_iter();
-    events.map(|Chunk { wait, json }| Piece { wait, bytes: named_event(&json).into_bytes() }).collect()
+pub(super) fn events(chunks: Vec<Chunk>, model: &str) -> Vec<Chunk> {
+    encode(chunks, model).events
 }
 
 /// Returns the whole response, for requests without `stream`.
@@ -49,8 +47,7 @@ mod tests {
     use crate::reply::Reply;
 
     fn events_of(reply: &Reply) -> Vec<Value> {
-        let format =
-            AnswerFormat { api: Api::Responses, is_stream: true, has_usage: true, model: String::from("m") };
+        let format = AnswerFormat::stream(Api::Responses);
         encode(chunks(reply, &format), "m").events.into_iter().map(|event| event.json).collect()
     }
 

@@ -5,4 +5,5 @@
 
 mod http;
 mod language;
+mod messages;
 mod responses;

@@ -136,7 +136,10 @@ fn unknown_paths_and_methods_get_a_helpful_error() {
     let (status, error) = exchange(stub.address(), &post_to("/v1/completions", &json!({})));
     assert_eq!(status, 404);
     assert!(
-        error["error"]["message"].as_str().unwrap().contains("POST to /v1/chat/completions or /v1/responses")
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("POST to /v1/chat/completions, /v1/responses or /v1/messages")
     );
     // The answer to HEAD has no body, and the connection stays open.
     let mut client = deftool_test_support::client::Client::connect(stub.address());

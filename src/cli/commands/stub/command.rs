@@ -31,15 +31,13 @@ pub(super) async fn run_command(
     let shown = program.to_string_lossy().into_owned();
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
+    // Clients of the Messages API append `/v1/messages`.
+    command.env("ANTHROPIC_BASE_URL", format!("http://{}", stub.address()));
     // Many clients do not start without a key.
-    match key {
-        Some(key) => {
-            command.env("OPENAI_API_KEY", key);
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+        if key.is_some() || std::env::var_os(name).is_none() {
+            command.env(name, key.unwrap_or("sk-not-needed"));
         }
-        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
-            command.env("OPENAI_API_KEY", "sk-not-needed");
-        }
-        None => {}
     }
     let descendants = CommandProcesses::new();
     let mut child =

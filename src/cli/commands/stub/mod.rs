@@ -60,7 +60,7 @@ pub(in crate::cli) struct StubOptions {
     /// Also stop when stdin is closed
     #[arg(long)]
     pub(in crate::cli) until_stdin_closes: bool,
-    /// Command to run with OPENAI_BASE_URL set; the stub exits with it
+    /// Command to run with its base URL set to the stub; the stub exits with it
     #[arg(last = true, value_name = "COMMAND")]
     pub(in crate::cli) command: Vec<OsString>,
 }
@@ -117,7 +117,9 @@ pub(in crate::cli) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     // Without a request, the scenario tested nothing.
     if exit == Exit::Clean && !options.command.is_empty() && options.file.is_some() && stub.connections() == 0
     {
-        eprint_error("received no request; does the command use OPENAI_BASE_URL as its endpoint?");
+        eprint_error(
+            "received no request; does the command use OPENAI_BASE_URL or ANTHROPIC_BASE_URL as its endpoint?",
+        );
         return Ok(Exit::Failed);
     }
     let failures = stub.failures();
@@ -204,8 +206,8 @@ fn list() -> String {
     for group in &GROUPS {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}", group.title);
-        for Fault { name, about, seen, chat_completions_only, .. } in group.members {
-            let remark = if *chat_completions_only { " [chat completions only]" } else { "" };
+        for fault @ Fault { name, about, seen, .. } in group.members {
+            let remark = fault.restriction().map_or_else(String::new, |apis| format!(" [{apis} only]"));
             let _ = writeln!(text, "  {name:<27} {about} ({seen}){remark}");
         }
         text.push('\n');

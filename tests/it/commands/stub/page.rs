@@ -29,32 +29,25 @@ fn kind_of(end: &str) -> String {
 }
 
 fn generated() -> String {
-    let (over_chat, over_responses) = (outcomes("outcomes.txt"), outcomes("outcomes_responses.txt"));
+    let tables = ["outcomes.txt", "outcomes_responses.txt", "outcomes_messages.txt"].map(outcomes);
     let mut text = String::from(
-        "# Stub faults\n\nThe faults of [`deftool stub`](stub.md), which `deftool stub --list` prints. The last two columns are the \
-         outcome of deftool's own worker when\nthe first answer has the fault, over chat completions and over responses. Faults \
-         with an empty last column exist in chat completions only.\n",
+        "# Stub faults\n\nThe faults of [`deftool stub`](stub.md), which `deftool stub --list` prints. The last columns are the \
+         outcome of deftool's own worker when the\nfirst answer has the fault, over each API. A fault does not exist in an API \
+         whose column is empty.\n",
     );
     for group in &GROUPS {
         write!(
             text,
-            "\n## {}\n\n| name | fault | seen in | outcome | over responses |\n|---|---|---|---|---|\n",
+            "\n## {}\n\n| name | fault | seen in | chat completions | responses | messages |\n|---|---|---|---|---|---|\n",
             group.title
         )
         .unwrap();
         for Fault { name, about, seen, .. } in group.members {
-            let of = |outcomes: &HashMap<String, String>| {
-                outcomes.get(*name).map_or_else(String::new, |end| kind_of(end))
-            };
-            writeln!(
-                text,
-                "| `{name}` | {} | {} | {} | {} |",
-                about.replace('|', "\\|"),
-                seen.replace('|', "\\|"),
-                of(&over_chat),
-                of(&over_responses)
-            )
-            .unwrap();
+            let [about, seen] = [about, seen].map(|text| text.replace('|', "\\|"));
+            let ends = tables
+                .each_ref()
+                .map(|outcomes| outcomes.get(*name).map_or_else(String::new, |end| kind_of(end)));
+            writeln!(text, "| `{name}` | {about} | {seen} | {} |", ends.join(" | ")).unwrap();
         }
     }
     text
@@ -100,5 +93,5 @@ fn every_known_deviation_has_a_fault() {
             assert!(Fault::named(name).is_some(), "unknown fault `{name}`: {line}");
         }
     }
-    assert_eq!(numbers, (1..=57).collect::<Vec<_>>());
+    assert_eq!(numbers, (1..=67).collect::<Vec<_>>());
 }
