@@ -27,13 +27,17 @@ impl Dialect {
         self.0["api"] == "responses"
     }
 
+    fn is_messages(&self) -> bool {
+        self.0["api"] == "messages"
+    }
+
     /// A member of the row for one reply.
     fn of_step(&self, member: &str, step: usize) -> Value {
         serde_json::from_str(&self.0[member].to_string().replace("STEP", &step.to_string())).unwrap()
     }
 
     fn project(&self) -> Project {
-        let api = if self.is_responses() { " :api responses" } else { "" };
+        let api = self.0["api"].as_str().map_or_else(String::new, |api| format!(" :api {api}"));
         Project::with_worker(&format!("(defworker :name \"w\" :model \"{}\"{api})", self.text("model")))
     }
 
@@ -44,6 +48,9 @@ impl Dialect {
         if self.is_responses() {
             let completed = json!({"type": "response.completed", "response": {"status": "completed"}});
             return stream_of(deltas.into_iter().chain([completed]));
+        }
+        if self.is_messages() {
+            return message_of(deltas, "tool_use");
         }
         let mut chunks: Vec<Value> = deltas.into_iter().map(chunk).collect();
         if !self.0["deltas"].to_string().contains("tool_calls") {
@@ -62,6 +69,9 @@ impl Dialect {
             let text = json!({"type": "response.output_text.delta", "item_id": "m", "delta": "Done."});
             let completed = json!({"type": "response.completed", "response": {"status": "completed"}});
             stream_of([text, completed])
+        } else if self.is_messages() {
+            let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Done."}});
+            message_of(vec![start, json!({"type": "content_block_stop", "index": 0})], "end_turn")
         } else {
             Answer::text("Done.")
         }
@@ -85,6 +95,15 @@ impl Dialect {
                 }
             }
             return replies.into_iter().filter(|items| !items.is_empty()).map(Value::Array).collect();
+        }
+        if self.is_messages() {
+            let messages = request.body["messages"].as_array().unwrap().iter();
+            let content =
+                messages.filter(|message| message["role"] == "assistant").map(|message| &message["content"]);
+            return content
+                .filter(|content| has_block(content, "tool_use"))
+                .map(without_cache_control)
+                .collect();
         }
         assert_valid(&request.body);
         let messages = request.body["messages"].as_array().unwrap();
@@ -115,7 +134,11 @@ impl Dialect {
 fn has_state(sent: &Value) -> bool {
     match sent {
         Value::Array(items) => {
-            items.iter().any(|item| item["type"] == "reasoning" || item.get("phase").is_some())
+            let is_state = |item: &Value| {
+                matches!(item["type"].as_str(), Some("reasoning" | "thinking" | "redacted_thinking"))
+                    || item.get("phase").is_some()
+            };
+            items.iter().any(is_state)
         }
         sent => *sent != json!({}),
     }
@@ -128,6 +151,41 @@ fn chunk(delta: Value) -> Value {
 fn stream_of(chunks: impl IntoIterator<Item = Value>) -> Answer {
     let stream = chunks.into_iter().fold(Answer::stream(), |answer, chunk| answer.piece(event(&chunk)));
     stream.done()
+}
+
+/// Returns a message with the events of its blocks.
+fn message_of(blocks: Vec<Value>, stop_reason: &str) -> Answer {
+    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let message = json!({
+        "id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": null,
+        "stop_sequence": null, "usage": usage,
+    });
+    let start = json!({"type": "message_start", "message": message});
+    let delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
+    let end =
+        [json!({"type": "message_delta", "delta": delta, "usage": usage}), json!({"type": "message_stop"})];
+    let events = [start].into_iter().chain(blocks).chain(end);
+    events.fold(Answer::stream(), |answer, json| {
+        answer.piece(format!("event: {}\n{}", json["type"].as_str().unwrap(), event(&json)))
+    })
+}
+
+fn has_block(content: &Value, kind: &str) -> bool {
+    content.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == kind))
+}
+
+/// Returns blocks without the marks of a cache, which a client may add.
+fn without_cache_control(content: &Value) -> Value {
+    let mut blocks = content.clone();
+    for block in blocks.as_array_mut().unwrap() {
+        block.as_object_mut().unwrap().remove("cache_control");
+    }
+    blocks
+}
+
+/// Whether an item is a message of the user. Results of the Messages API have the same role.
+fn is_prompt(item: &Value) -> bool {
+    item["role"] == "user" && !has_block(&item["content"], "tool_result")
 }
 
 /// Returns the members of a message beside its role, text and calls.
@@ -156,12 +214,13 @@ fn opaque_of_call(call: &Value) -> Value {
 fn replies_before_last_prompt(request: &Received) -> usize {
     let list = request.body.get("messages").or_else(|| request.body.get("input"));
     let list = list.unwrap().as_array().unwrap();
-    let last = list.iter().rposition(|item| item["role"] == "user").unwrap();
+    let last = list.iter().rposition(is_prompt).unwrap();
     let mut count = 0;
     let mut in_reply = false;
     for item in &list[..last] {
-        let calls = item["tool_calls"].is_array() || item["type"] == "function_call";
-        count += usize::from(calls && (!in_reply || item["tool_calls"].is_array()));
+        let is_message = item["tool_calls"].is_array() || has_block(&item["content"], "tool_use");
+        let calls = is_message || item["type"] == "function_call";
+        count += usize::from(calls && (!in_reply || is_message));
         in_reply = item["type"] == "function_call" || (in_reply && item["type"] == "reasoning");
     }
     count
@@ -220,7 +279,7 @@ fn state_goes_back_in_steps_prompts_and_sessions_and_to_no_other_server() {
 /// Returns the number of user messages.
 fn prompts(request: &Received) -> usize {
     let list = request.body.get("messages").or_else(|| request.body.get("input"));
-    list.unwrap().as_array().unwrap().iter().filter(|item| item["role"] == "user").count()
+    list.unwrap().as_array().unwrap().iter().filter(|item| is_prompt(item)).count()
 }
 
 #[test]
@@ -327,6 +386,31 @@ fn unreadable_reasoning_is_forgotten_and_later_reasoning_is_kept() {
     // The second prompt is not refused again.
     assert_eq!((ended.code, server.posts().len()), (Some(0), 5), "{ended:?}");
     assert_eq!(server.posts()[0].body["include"], json!(["reasoning.encrypted_content"]));
+}
+
+/// A thought whose signature the server refuses is left out once. Later thoughts come back.
+#[test]
+fn a_thought_that_the_server_refuses_is_forgotten_and_later_thoughts_are_kept() {
+    let row = Dialect::all().into_iter().find(|row| row.text("name") == "Anthropic, thinking").unwrap();
+    let project = row.project();
+    let replies = row.clone();
+    let server = Server::answering(move |number, request| {
+        let messages = request.body["messages"].to_string();
+        if messages.contains("sig-1") {
+            let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+            let error = json!({"type": "invalid_request_error", "message": message});
+            return Answer::json(400, &json!({"type": "error", "error": error}));
+        }
+        match number {
+            0 => replies.calling(1),
+            2 => replies.calling(2),
+            _ if messages.contains("sig-2") => replies.answer(),
+            _ => Answer::error(400, &[], "the second reply lacks its thought"),
+        }
+    });
+    let ended = chat(&project, &server, &[], "first\nsecond\n");
+    // The second prompt is not refused again.
+    assert_eq!((ended.code, server.posts().len()), (Some(0), 5), "{ended:?}");
 }
 
 /// Azure and others look an item up by its id although they store none. Encrypted content is complete without it.
