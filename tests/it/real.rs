@@ -186,10 +186,20 @@ fn quickstart_with(worker: &str) -> tempfile::TempDir {
 
 #[test]
 fn the_quickstart_completes_over_the_responses_api_and_can_be_replayed() {
+    complete_and_replay("responses", "response.output_text.delta");
+}
+
+#[test]
+fn the_quickstart_completes_over_the_messages_api_and_can_be_replayed() {
+    complete_and_replay("messages", "content_block_delta");
+}
+
+/// Runs the quickstart over another API, whose stream has events of this type.
+fn complete_and_replay(api: &str, event: &str) {
     let Some(endpoint) = shared() else { return };
-    let project = quickstart_with(
-        "(defworker :name \"w\" :api responses :params (:temperature 0 :seed 1 :max-tokens 300))",
-    );
+    let project = quickstart_with(&format!(
+        "(defworker :name \"w\" :api {api} :params (:temperature 0 :seed 1 :max-tokens 300))"
+    ));
     let file = project.path().join("session.jsonl");
     let file = file.to_str().unwrap();
     let run = ["run", PROMPT, "--json", "--record", file];
@@ -206,7 +216,7 @@ fn the_quickstart_completes_over_the_responses_api_and_can_be_replayed() {
     assert_eq!(finished["signals"][0]["tool_name"], "task_complete");
     assert!(finished["usage"]["completion_tokens"].as_u64().unwrap() > 10, "{finished}");
     let recording = std::fs::read_to_string(file).unwrap();
-    assert!(recording.contains("/v1/responses") && recording.contains("response.output_text.delta"));
+    assert!(recording.contains(&format!("/v1/{api}")) && recording.contains(event));
 
     let replayed = deftool(&["run", "--json", "--replay", file], project.path(), None).output().unwrap();
     assert_eq!(replayed.status.code(), Some(0));
