@@ -59,7 +59,7 @@ def names(reader, body, count):
     """Reports whether the text has the name of each call."""
     renamed = copy.deepcopy(body)
     items = renamed.get("input") or [
-        call for message in renamed["messages"] for call in message.get("tool_calls") or []
+        call for message in renamed["messages"] for call in message.get("tool_calls") or blocks(message)
     ]
     calls = [item.get("function", item) for item in items if "name" in item.get("function", item)]
     for index, call in enumerate(calls):
@@ -68,6 +68,12 @@ def names(reader, body, count):
     if text is None or not calls:
         return some(sum(count(name) > 0 for name, _ in CALLS), len(CALLS))
     return some(sum(f"other_tool_{index}" in text for index in range(len(CALLS))), len(CALLS))
+
+
+def blocks(message):
+    """Returns the calls of a message of the Messages API."""
+    content = message["content"]
+    return [block for block in content if block["type"] == "tool_use"] if isinstance(content, list) else []
 
 
 def ids(reader, body, text):
@@ -96,7 +102,7 @@ def thoughts(reader, body, text):
     """Reports whether the text of the tool loop has the thoughts, if the reader would show them."""
     wanted = [reply.thought for reply in REPLIES[:2]]
     shown = sum(thought in text for thought in wanted)
-    if reader.api == "responses" or not reader.thoughts:
+    if reader.api != "chat" or not reader.thoughts:
         return some(shown, len(wanted)) if reader.thoughts else ""
     full = copy.deepcopy(body)
     answers = [message for message in full.get("messages", []) if message["role"] == "assistant"]

@@ -73,7 +73,8 @@ class Reader:
             for at, (name, _) in enumerate(reply.calls)
         ]
         calls = [(id, name, json.dumps({ARGUMENT[name]: value})) for id, (name, value) in zip(ids, reply.calls)]
-        return (responses_stream if self.api == "responses" else chat_stream)(self, reply, calls)
+        streams = {"chat": chat_stream, "responses": responses_stream, "messages": messages_stream}
+        return streams[self.api](self, reply, calls)
 
 
 def chat_stream(reader, reply, calls):
@@ -122,6 +123,34 @@ def responses_stream(reader, reply, calls):
             events.append({"type": "response.function_call_arguments.delta", **at, "delta": item["arguments"]})
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     events.append({"type": "response.completed", "response": response})
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def messages_stream(reader, reply, calls):
+    blocks = []
+    if reply.thought and reader.thoughts:
+        blocks.append({"type": "thinking", "thinking": reply.thought, "signature": "c2ln"})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
+    blocks += [{"type": "tool_use", "id": id, "name": name, "input": json.loads(input)} for id, name, input in calls]
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    events = [{"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}}]
+    for index, block in enumerate(blocks):
+        empty = {"thinking": {"thinking": "", "signature": ""}, "text": {"text": ""}, "tool_use": {"input": {}}}
+        deltas = {
+            "thinking": lambda: [("thinking", block["thinking"]), ("signature", block["signature"])],
+            "text": lambda: [("text", block["text"])],
+            "tool_use": lambda: [("input_json", json.dumps(block["input"]))],
+        }[block["type"]]()
+        start = {**block, **empty[block["type"]]}
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        for kind, piece in deltas:
+            delta = {"type": f"{kind}_delta", "partial_json" if kind == "input_json" else kind: piece}
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events.append({"type": "content_block_stop", "index": index})
+    stop = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+    events += [{"type": "message_delta", "delta": stop, "usage": usage}, {"type": "message_stop"}]
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
@@ -184,7 +213,7 @@ def project(folder, api="chat"):
     for name, script in SCRIPTS.items():
         (folder / f"scripts/{name}.lua").write_text(script)
     worker = folder / "specs/worker.eld"
-    more = f'(defworker\n :system "{SYSTEM}"' + ("\n :api responses" if api == "responses" else "")
+    more = f'(defworker\n :system "{SYSTEM}"' + ("" if api == "chat" else f"\n :api {api}")
     worker.write_text(worker.read_text().replace("(defworker", more, 1))
 
 

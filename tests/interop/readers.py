@@ -8,6 +8,7 @@ import pathlib
 
 import jinja2
 import jinja2.ext
+import anthropic.types.message_create_params as messages_params
 import openai.types.chat.completion_create_params as chat_params
 import openai.types.responses.response_create_params as responses_params
 import openai_harmony as harmony
@@ -232,15 +233,19 @@ def typed_reader(name, api, params, conversation):
     adapter = TypeAdapter(params)
 
     def read(body):
+        if api == "messages":
+            # The SDK has the types of version 2026-10-21 of the API. Version 2023-06-01, which deftool requests, has more.
+            body = {name: value for name, value in body.items() if name not in ("temperature", "top_k", "top_p")}
         try:
             typed = plain(adapter.validate_python(body))
         except Exception as error:
             raise Refused(str(error)) from error
         if typed != body:
             raise Refused(f"unknown members: {difference(body, typed)}")
-        return leaves(body[conversation])
+        return leaves([body.get("system"), body[conversation]])
 
-    return Reader(name, read, api=api, thoughts="" if api == "chat" else "reasoning")
+    is_messages = api == "messages"
+    return Reader(name, read, api=api, has_short_ids=is_messages, thoughts="" if api == "chat" else "reasoning")
 
 
 def difference(body, typed):
@@ -263,3 +268,4 @@ def readers():
         yield mistral_reader(version, tokenizers.get(version))
     yield typed_reader("openai SDK/chat completions", "chat", chat_params.CompletionCreateParamsStreaming, "messages")
     yield typed_reader("openai SDK/responses", "responses", responses_params.ResponseCreateParamsStreaming, "input")
+    yield typed_reader("anthropic SDK/messages", "messages", messages_params.MessageCreateParamsStreaming, "messages")

@@ -50,8 +50,18 @@ fn generated() -> String {
             writeln!(text, "| `{name}` | {about} | {seen} | {} |", ends.join(" | ")).unwrap();
         }
     }
+    text.push_str(SDKS);
+    text.push_str(include_str!("../../../interop/sdks.md"));
     text
 }
+
+const SDKS: &str = "
+## What SDKs read over messages
+
+`tests/interop/run` reads replies of the stub with Anthropic's SDKs for Python and TypeScript, without retries, and with deftool. A cell lists the
+blocks of the reply, then the stop reason or the error; the stop reasons of deftool are those of its events.
+
+";
 
 #[test]
 fn the_page_of_faults_is_up_to_date() {
