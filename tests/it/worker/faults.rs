@@ -14,7 +14,7 @@ use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::Timers;
 use deftool_lang::tool::ToolCall;
 use deftool_stub::{Act, Fault, GROUPS, Scenario, Stub};
-use deftool_test_support::{is_full, step};
+use deftool_test_support::{HANG_LIMIT, is_full, step};
 use deftool_worker::{EndpointOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, find_endpoint};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 24;
 /// other timers keep their usual limits.
 const TRIES: [Duration; 3] = [Duration::from_millis(700), Duration::from_secs(3), Duration::from_secs(12)];
 /// The time limit of a request, on any machine.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = HANG_LIMIT;
 /// The interval of slow and endless answers.
 const EVERY: Duration = Duration::from_millis(1);
 /// The faults whose processing takes seconds. They are part of the full tests.
