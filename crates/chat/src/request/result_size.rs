@@ -1,7 +1,7 @@
 //! The size of results for the model.
 //!
-//! A result of megabytes fills the context of a model and ends the request. Its start is usually enough, if the model
-//! knows that there is more. Events, recordings and journals contain the whole result.
+//! A result of megabytes fills the context of a model and ends the request. Its start is usually enough, with a line
+//! that states how much is missing. Events, recordings and journals contain the whole result.
 
 /// Returns `text`, or if it is longer than `limit` bytes, its beginning, and a last line with the size of both:
 /// `[cut: 64 KiB of 3.2 MiB]`. The beginning ends at the end of a line if it keeps at least half of the limit, otherwise

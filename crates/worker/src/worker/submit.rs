@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_api_of_a_server_is_another_source_of_replies() {
+    fn each_api_of_a_server_is_a_separate_source_of_replies() {
         for (url, api, expected) in [
             ("http://h/v1/chat/completions", Api::ChatCompletions, "http://h/v1/chat/completions"),
             ("http://h/v1/messages", Api::Messages, "http://h/v1/messages"),

@@ -206,8 +206,8 @@ fn failure_detail(tool: &str, error: &ToolError) -> String {
 }
 
 impl BatchCall {
-    /// Returns a result for the model: JSON, or a string as it is if the tool or the worker says so. A longer one is
-    /// cut; the rest of a string is read more easily without JSON quotes.
+    /// Returns a result for the model: JSON, or a string without quotes if the tool returns text or the worker sends
+    /// raw strings. A result above the limit is cut; a cut string has no quotes.
     pub(super) fn text_of(&self, result: Value, config: &RunConfig) -> String {
         let returns_text = matches!(self.task, Task::Run { plan: CallPlan { text_result: true, .. }, .. });
         let limit = self.max_result(config);
