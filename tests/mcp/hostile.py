@@ -74,7 +74,7 @@ with open("pids", "a") as pids:
 if BEHAVIOUR == "exits":
     print("no configuration", file=sys.stderr, flush=True)
     sys.exit(7)
-if BEHAVIOUR == "starts-late":
+if BEHAVIOUR in ("starts-late", "starts-late-modern"):
     # Longer than clients wait for an answer to `server/discover`.
     time.sleep(11)
 for line in sys.stdin:
@@ -82,7 +82,14 @@ for line in sys.stdin:
         continue
     message = json.loads(line)
     method, id = message.get("method"), message.get("id")
-    if method == "initialize":
+    if BEHAVIOUR == "starts-late-modern" and method in ("server/discover", "initialize"):
+        # A server whose connection speaks the protocol of 2026-07-28 refuses the older handshake.
+        if method == "initialize":
+            send(id=id, error={"code": -32022, "message": "the initialize handshake is not accepted"})
+            continue
+        found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        send(id=id, result={**found, "ttlMs": 0, "cacheScope": "private"})
+    elif method == "initialize":
         server = {"name": "hostile", "version": "1"}
         version = message["params"]["protocolVersion"]
         send(id=id, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server})

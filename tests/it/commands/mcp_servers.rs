@@ -165,9 +165,10 @@ fn text_of_a_server_is_sent_as_it_is() {
 }
 
 /// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.
-const HOSTILE: [(&str, &[&str], usize); 11] = [
+const HOSTILE: [(&str, &[&str], usize); 12] = [
     ("works", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
     ("starts-late", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
+    ("starts-late-modern", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
     (
         "dies",
         &[

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
-    PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
+    PaginatedRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use super::handshake::LenientHandshake;
+use super::handshake::{LenientHandshake, NEWEST_PROTOCOL};
 use super::request::request;
 use crate::server::MAX_MESSAGE;
 
@@ -151,10 +151,8 @@ impl Connection {
     async fn open_now(transport: &ServerTransport) -> Result<Self, String> {
         let changed = Arc::new(Notify::new());
         let handler = Handler { changed: Arc::clone(&changed) };
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: None,
-        };
+        let lifecycle =
+            ClientLifecycleMode::Auto { preferred_versions: vec![NEWEST_PROTOCOL], legacy_version: None };
         let problem = Arc::new(OnceLock::new());
         let mut ended = None;
         let service = match transport {

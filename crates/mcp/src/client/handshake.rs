@@ -4,14 +4,21 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rmcp::RoleClient;
-use rmcp::model::{InitializeResult, JsonRpcMessage, RequestId, ServerCapabilities, ServerResult};
+use rmcp::model::{
+    InitializeResult, JsonRpcMessage, JsonRpcResponse, ProtocolVersion, RequestId, ServerCapabilities,
+    ServerResult,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 
+/// The newest protocol, which has no handshake.
+pub(super) const NEWEST_PROTOCOL: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
 /// A transport that repairs the answer to `initialize`, of which only the protocol version is necessary to use the tools,
-/// and drops answers that nobody waits for any more: a server that starts slowly answers `server/discover` when the client
-/// has already asked for `initialize` instead.
+/// and uses late answers: a server that starts slowly answers `server/discover` when the client has already asked for
+/// `initialize` instead. A server with the newer protocol then refuses `initialize`, so its late answer takes the place of
+/// that refusal; other late answers are dropped.
 pub(super) struct LenientHandshake<T> {
     transport: T,
     is_done: bool,
@@ -36,6 +43,18 @@ impl<T> LenientHandshake<T> {
         let Some((_, given_up)) = self.requests.split_last() else { return false };
         // Some servers answer with the number as a string.
         answered.is_some_and(|id| given_up.iter().any(|request| request.to_string() == id.to_string()))
+    }
+
+    /// Returns the answer to `initialize` that a late answer to `server/discover` contains.
+    fn initialized_by(&self, late: RxJsonRpcMessage<RoleClient>) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let JsonRpcMessage::Response(JsonRpcResponse { result: ServerResult::DiscoverResult(found), .. }) =
+            late
+        else {
+            return None;
+        };
+        let version = found.supported_versions.iter().find(|version| **version == NEWEST_PROTOCOL)?;
+        let result = InitializeResult::new(found.capabilities).with_protocol_version(version.clone());
+        Some(JsonRpcMessage::response(ServerResult::InitializeResult(result), self.requests.last()?.clone()))
     }
 
     fn repair(&mut self, result: &mut ServerResult) {
@@ -80,7 +99,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientHandshake<T> {
                 return Some(message);
             }
             if self.is_late(&message) {
-                continue;
+                let Some(answer) = self.initialized_by(message) else { continue };
+                self.is_done = true;
+                return Some(answer);
             }
             if let JsonRpcMessage::Response(response) = &mut message {
                 self.repair(&mut response.result);
