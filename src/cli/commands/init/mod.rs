@@ -15,6 +15,7 @@ use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
 use crate::cli::project::inputs::command_dirs;
 use crate::cli::terminal::output::{clean, eprint_progress};
+use crate::cli::terminal::shell::quote;
 use toolbox::{TOOLBOX, ToolboxTool};
 
 #[derive(Debug, Args)]
@@ -24,7 +25,8 @@ Examples:
   deftool init --toolbox
   deftool init --toolbox read_file,search_text
   deftool init --from gptel ~/.emacs.d/init.el my-agent
-  deftool init --from mcp \"uvx mcp-server-time\" my-agent")]
+  deftool init --from mcp \"uvx mcp-server-time\" my-agent
+  deftool init --agents")]
 pub(in crate::cli) struct InitOptions {
     /// Folder of the new project
     #[arg(default_value = ".")]
@@ -36,6 +38,9 @@ pub(in crate::cli) struct InitOptions {
     /// server, or a command that starts one
     #[arg(long, value_names = ["FORMAT", "FILE"], num_args = 2, conflicts_with = "toolbox")]
     pub(in crate::cli) from: Option<Vec<String>>,
+    /// Also write AGENTS.md, which explains specs, scripts and commands to coding agents
+    #[arg(long)]
+    pub(in crate::cli) agents: bool,
 }
 
 /// A recorded request that calls the sample tool.
@@ -47,6 +52,9 @@ const SAMPLE: [(&str, &str); 3] = [
     ("scripts/word_count.lua", include_str!("files/word_count.lua")),
     (RECORDING, include_str!("files/sample.recording.jsonl")),
 ];
+
+/// The guide for coding agents.
+const AGENTS: [(&str, &str); 1] = [("AGENTS.md", include_str!("files/AGENTS.md"))];
 
 /// Files of every project.
 const COMMON: [(&str, &str); 2] = [
@@ -60,6 +68,10 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let is_project = specs.is_dir();
     if let Some(unknown) = options.toolbox.iter().flatten().find(|name| toolbox::find(name).is_none()) {
         return Err(CliError::Usage(describe_unknown(unknown)));
+    }
+    if is_project && options.agents && options.toolbox.is_none() && options.from.is_none() {
+        create(folder, &AGENTS)?;
+        return Ok(Exit::Clean);
     }
     if is_project && options.toolbox.is_none() {
         let message = format!(
@@ -89,7 +101,14 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     if !is_project {
         create(folder, &COMMON)?;
     }
-    let enter = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
+    if options.agents {
+        create(folder, &AGENTS)?;
+    }
+    let enter = if is_here(folder) {
+        String::new()
+    } else {
+        format!("cd {} && ", quote(&clean(&folder.display().to_string())))
+    };
     let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
     let first_tool = imported.as_ref().and_then(Imported::first_tool);
     let call = match &options.toolbox {
@@ -184,14 +203,4 @@ fn is_here(folder: &Path) -> bool {
 /// Returns the file name relative to the current folder.
 fn shown(folder: &Path, name: &str) -> String {
     if is_here(folder) { name.to_owned() } else { clean(&folder.join(name).display().to_string()) }
-}
-
-/// Quotes a path for a shell.
-fn for_shell(path: &Path) -> String {
-    let path = clean(&path.display().to_string());
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
-    if path.starts_with('-') || !path.chars().all(is_plain) {
-        return format!("'{}'", path.replace('\'', r"'\''"));
-    }
-    path
 }
