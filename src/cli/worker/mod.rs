@@ -44,7 +44,7 @@ pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve
 pub(in crate::cli) use connect::{api_key, connect};
 pub(in crate::cli) use follow::{FollowResult, Follower};
 pub(in crate::cli) use managed::close;
-pub(in crate::cli) use servers::{Servers, join};
+pub(in crate::cli) use servers::{Servers, join, server_name};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;

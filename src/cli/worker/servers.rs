@@ -137,14 +137,18 @@ impl Servers {
     }
 }
 
+/// Returns the name of a server that becomes a part of the names of its tools.
+pub(in crate::cli) fn server_name(name: &str) -> String {
+    let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    name.chars().map(usable).collect()
+}
+
 /// Returns how to use a server of a client, if its transport is supported.
 fn remote_of_client(server: &ClientServer, root: &Path) -> Option<RemoteServer> {
     let ClientTransport::Program { command, env } = &server.transport else { return None };
-    // The name is a part of the names of the tools.
-    let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let program = launch(command.clone(), Vec::new(), env.clone(), root.to_owned());
     Some(RemoteServer {
-        name: server.name.chars().map(usable).collect(),
+        name: server_name(&server.name),
         transport: ServerTransport::Program(program),
         tools: None,
         only: None,

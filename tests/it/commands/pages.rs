@@ -144,6 +144,7 @@ pages! {
     fuzz,
     import,
     init,
+    mcp,
     org,
     repairs,
     results,

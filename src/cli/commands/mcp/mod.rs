@@ -1,5 +1,7 @@
 //! `deftool mcp`: serves the tools of the project over the Model Context Protocol, on stdin and stdout or over HTTP.
 
+mod hosts;
+
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -33,6 +35,7 @@ use crate::cli::project::trust::{ProjectTrust, missing_permissions};
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
+use hosts::{Host, print_config};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,8 +45,11 @@ An MCP host starts this command and sends its calls on stdin. With --port, hosts
 Examples:
   deftool mcp -C my-agent
   deftool mcp --port 8808 --token-env MY_TOKEN
-  claude mcp add my-agent -- deftool mcp -C /path/to/my-agent")]
+  deftool mcp -C my-agent --config cursor")]
 pub(in crate::cli) struct McpOptions {
+    /// Print what makes this host start the server, with --yes and --exit-tools if they are given
+    #[arg(long, value_enum, value_name = "HOST", conflicts_with_all = ["port", "trust", "isolate"])]
+    pub(in crate::cli) config: Option<Host>,
     /// Run all calls without confirmation prompts, including tools with :confirm
     #[arg(long)]
     pub(in crate::cli) yes: bool,
@@ -79,6 +85,9 @@ struct LiveTools {
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
     let root = find_root(&dirs.project)?;
+    if let Some(host) = options.config {
+        return print_config(host, options, &root);
+    }
     let (reloaded, changes) = watch::channel(1);
     let listener = move |loaded: Result<&Generation, &ProjectError>| match loaded {
         Ok(generation) => {
