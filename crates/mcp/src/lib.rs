@@ -13,7 +13,7 @@
 //! use deftool_mcp::{RemoteServer, ServerTransport, inspect};
 //!
 //! # async fn example() -> Result<(), String> {
-//! let transport = ServerTransport::Http { url: "http://127.0.0.1:8000/mcp".into(), token: None };
+//! let transport = ServerTransport::Http { url: "http://127.0.0.1:8000/mcp".into(), token: None, headers: Vec::new() };
 //! let server = RemoteServer {
 //!     name: "notes".into(), transport, tools: None, only: None, confirm: false, timeout: None,
 //!     is_required: true, redact: Box::new(|_| {}),

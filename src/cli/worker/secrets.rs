@@ -1,6 +1,7 @@
-//! The secrets that recordings must not contain: matches of `--redact`, the tokens of MCP servers, and environment
+//! The secrets that recordings must not contain: matches of `--redact`, the tokens and headers of MCP servers, and environment
 //! variables that the project's tools and MCP servers get and that have a name that suggests a secret.
 
+use deftool_lang::spec::McpServer;
 use deftool_project::Generation;
 use deftool_record::{Secrets, is_secret_name};
 
@@ -20,7 +21,7 @@ pub(in crate::cli) fn secrets(patterns: &[String], generation: &Generation) -> R
     let granted = generation.tools().flat_map(|loaded| &loaded.tool.permissions.env);
     let granted = granted.chain(servers.iter().flat_map(|server| &server.env));
     let mut names: Vec<&String> = granted.filter(|name| is_secret_name(name)).collect();
-    names.extend(servers.iter().filter_map(|server| server.token_env.as_ref()));
+    names.extend(servers.iter().flat_map(McpServer::url_variables));
     names.sort();
     names.dedup();
     // Names with `=` or NUL are invalid, and std panics on them.

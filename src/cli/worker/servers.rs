@@ -98,21 +98,25 @@ impl Servers {
     /// Returns how to use a server of the project at `root`. `tools`: the `:tools` of the worker, if it has any.
     ///
     /// # Errors
-    /// If its token is not set.
+    /// If its token or a header is not set.
     pub(in crate::cli) fn remote(
         server: &McpServer,
         tools: Option<&[String]>,
         root: &Path,
     ) -> Result<RemoteServer, String> {
         let name = &server.name.value;
-        let token = match (&server.transport, &server.token_env) {
-            (McpTransport::Url(_), Some(variable)) => {
-                let missing = || format!("the environment variable `{variable}` is not set");
-                Some(environment(variable).ok_or_else(missing)?)
-            }
-            _ => None,
+        let value_of = |variable: &String| {
+            environment(variable).ok_or_else(|| format!("the environment variable `{variable}` is not set"))
         };
-        let redact = redact(token.as_deref());
+        let (mut token, mut headers) = (None, Vec::new());
+        if let McpTransport::Url(_) = &server.transport {
+            token = server.token_env.as_ref().map(value_of).transpose()?;
+            for (header, variable) in &server.header_env {
+                headers.push((header.clone(), value_of(variable)?));
+            }
+        }
+        let redact =
+            redact(token.as_deref().into_iter().chain(headers.iter().map(|(_, value)| value.as_str())));
         let transport = match &server.transport {
             McpTransport::Command(command) => ServerTransport::Program(launch(
                 command.clone(),
@@ -120,7 +124,7 @@ impl Servers {
                 Vec::new(),
                 root.to_owned(),
             )),
-            McpTransport::Url(url) => ServerTransport::Http { url: url.clone(), token },
+            McpTransport::Url(url) => ServerTransport::Http { url: url.clone(), token, headers },
         };
         // The name of the server selects all of its tools.
         let is_partial = |names: &&[String]| !names.contains(name);
@@ -155,13 +159,13 @@ fn remote_of_client(server: &ClientServer, root: &Path) -> Option<RemoteServer> 
         is_required: false,
         confirm: true,
         timeout: None,
-        redact: redact(None),
+        redact: redact([]),
     })
 }
 
-/// Returns a function that redacts the token of a server as the API key is redacted.
-fn redact(token: Option<&str>) -> Redact {
-    let redactor = Redactor::new(token);
+/// Returns a function that redacts the secrets of a server as the API key is redacted.
+fn redact<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Redact {
+    let redactor = Redactor::new(secrets);
     Box::new(move |value| redactor.value(value))
 }
 

@@ -417,6 +417,15 @@ fn servers_over_http_can_be_used() {
         let ended = Ended::of(command.output().unwrap());
         assert!(ended.stderr.contains(expected), "{token:?}: {ended:?}");
     }
+    let with_header = server.replace(":token-env", ":header-env (:Authorization \"TOKEN\") ;");
+    project.write("specs/a.eld", with_header + "\n)");
+    for (header, expected) in [
+        ("Bearer secret", "tool   web__now {} → \"noon\""),
+        ("a\nb", "the value of the header `Authorization` has characters that no header can have"),
+    ] {
+        let ended = Ended::of(command(&project, &["--trust"]).env("TOKEN", header).output().unwrap());
+        assert!(ended.stderr.contains(expected), "{header}: {ended:?}");
+    }
     project.write("specs/a.eld", "(defmcp :name \"web\" :url \"http://127.0.0.1:1/mcp\")");
     let ended = project.run(&["run", "x", "--trust", "--endpoint", "http://127.0.0.1:1/v1"]);
     let unreachable = "error: MCP server `web`: cannot connect to http://127.0.0.1:1/mcp: Connection refused";

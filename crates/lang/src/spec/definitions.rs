@@ -56,6 +56,8 @@ pub struct McpServer {
     pub env: Vec<String>,
     /// Name of the environment variable with the bearer token for a URL.
     pub token_env: Option<String>,
+    /// Headers for a URL, each with the name of the environment variable that holds its value.
+    pub header_env: Vec<(String, String)>,
     /// The tools to use, by the names that the server gives them; `None`: all.
     pub tools: Option<Vec<Spanned<String>>>,
     /// Whether each call needs the user's confirmation.
@@ -65,6 +67,11 @@ pub struct McpServer {
 }
 
 impl McpServer {
+    /// The environment variables with the secrets that are sent to a URL.
+    pub fn url_variables(&self) -> impl Iterator<Item = &String> {
+        self.token_env.iter().chain(self.header_env.iter().map(|(_, variable)| variable))
+    }
+
     /// Whether `name`, an element of a worker's `:tools`, is this server or one of its tools.
     pub fn is_named_by(&self, name: &str) -> bool {
         let rest = name.strip_prefix(self.name.value.as_str());

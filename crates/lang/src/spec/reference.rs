@@ -349,13 +349,18 @@ pub(super) const SERVER: [Key; 4] = [
     key_of("port", KeyValue::Number, "The port. Default: a free port at each start."),
 ];
 
-pub(super) const MCP: [Key; 9] = [
+pub(super) const MCP: [Key; 10] = [
     key_of("name", KeyValue::Text, "The name of the server. Its tools are called `NAME__TOOL`."),
     key_of("description", KeyValue::Text, "A description for people."),
     key_of("command", KeyValue::List, "The program and its arguments. Requires trust."),
     key_of("url", KeyValue::Text, "The URL of a running server. Requires trust."),
     key_of("env", KeyValue::List, "The environment variables that are passed to the program."),
     key_of("token-env", KeyValue::Text, "The environment variable with the bearer token for the URL."),
+    key_of(
+        "header-env",
+        KeyValue::Any,
+        "Headers for the URL, each with the environment variable that holds its value: `(:X-Api-Key \"API_KEY\")`.",
+    ),
     key_of(
         "tools",
         KeyValue::List,

@@ -1,12 +1,13 @@
 //! One connection to a server: the handshake, and the list of its tools.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
     PaginatedRequestParams, SubscriptionFilter,
@@ -72,6 +73,8 @@ pub enum ServerTransport {
         url: String,
         /// The bearer token.
         token: Option<String>,
+        /// Further headers with their values.
+        headers: Vec<(String, String)>,
     },
 }
 
@@ -170,7 +173,7 @@ impl Connection {
                     reason = end_of(&mut ended) => return Err(reason),
                 }
             }
-            ServerTransport::Http { url, token } => {
+            ServerTransport::Http { url, token, headers } => {
                 // Fails if the program has already selected an implementation of cryptography, which is then used.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 // The trusted URL may not lead to another server.
@@ -182,6 +185,7 @@ impl Connection {
                 if let Some(token) = token {
                     config = config.auth_header(token.as_str());
                 }
+                config = config.custom_headers(http_headers(headers)?);
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 let transport = LenientHandshake::new(transport, Arc::clone(&problem));
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle).boxed().await;
@@ -220,6 +224,18 @@ impl Connection {
             changed.notify_one();
         }
     }
+}
+
+/// Converts headers, whose values may contain anything.
+fn http_headers(headers: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let convert = |(name, value): &(String, String)| {
+        let named = name.parse().map_err(|_| format!("`{name}` is not the name of a header"))?;
+        let value = value.parse().map_err(|_| {
+            format!("the value of the header `{name}` has characters that no header can have")
+        })?;
+        Ok((named, value))
+    };
+    headers.iter().map(convert).collect()
 }
 
 /// The tools of a server, as it lists them.

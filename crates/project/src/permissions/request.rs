@@ -92,7 +92,7 @@ pub fn mcp_permission_request(load: &Load, server: &McpServer) -> PermissionRequ
     let (address, env) = match &server.transport {
         McpTransport::Command(command) => (quote_words(command), server.env.clone()),
         // Cannot be equal to a command, because commands quote `=`.
-        McpTransport::Url(url) => (format!(":url={url}"), server.token_env.iter().cloned().collect()),
+        McpTransport::Url(url) => (format!(":url={url}"), server.url_variables().cloned().collect()),
     };
     let at = Location { source: server.source, span: server.name.span };
     PermissionRequest {

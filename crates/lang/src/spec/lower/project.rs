@@ -11,7 +11,7 @@ use crate::spec::{Lint, McpServer, McpTransport};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
-const MCP_KEYS: [&str; 9] = reference::names(&reference::MCP);
+const MCP_KEYS: [&str; 10] = reference::names(&reference::MCP);
 const LINT_KEYS: [&str; 2] = reference::names(&reference::LINT);
 
 impl Lowerer {
@@ -24,7 +24,8 @@ impl Lowerer {
         let reachable = is_written("command") || is_written("url");
         let mut name = Spanned::default();
         let (mut description, mut transport, mut env) = (String::new(), None, Vec::new());
-        let (mut token_env, mut tools, mut confirm, mut timeout) = (None, None, false, None);
+        let (mut token_env, mut header_env) = (None, Vec::new());
+        let (mut tools, mut confirm, mut timeout) = (None, false, None);
         for Entry { key, key_span, value } in entries {
             let at = value.span;
             match key.as_str() {
@@ -44,6 +45,7 @@ impl Lowerer {
                     env = names.into_iter().map(|name| name.value).collect();
                 }
                 "token-env" => token_env = self.take_string("token-env", value),
+                "header-env" => header_env = self.take_texts("header-env", value),
                 "tools" => tools = self.take_strings("tools", value),
                 "confirm" => confirm = self.take_flag("confirm", &value),
                 "timeout" => {
@@ -70,6 +72,7 @@ impl Lowerer {
             transport,
             env,
             token_env,
+            header_env,
             tools,
             confirm,
             timeout,

@@ -32,7 +32,7 @@ impl Lowerer {
                         command = self.take_command(value);
                     }
                 }
-                "env" => env = self.take_variables(value),
+                "env" => env = self.take_texts("env", value),
                 "cwd" => cwd = self.take_string("cwd", value),
                 "port" => {
                     has_port = true;
@@ -70,18 +70,18 @@ impl Lowerer {
     }
 
     /// Reads `(:NAME "value" …)`.
-    fn take_variables(&mut self, value: Datum) -> Vec<(String, String)> {
+    pub(super) fn take_texts(&mut self, key: &str, value: Datum) -> Vec<(String, String)> {
         let DatumKind::List(items) = value.kind else {
-            self.report_wrong_value("env", &value, "a plist such as `(:NAME \"value\")`");
+            self.report_wrong_value(key, &value, "a plist such as `(:NAME \"value\")`");
             return Vec::new();
         };
-        let mut variables = Vec::new();
+        let mut texts = Vec::new();
         for Entry { key, value, .. } in self.read_plist(items, &[]) {
             if let Some(text) = self.take_string(&key, value) {
-                variables.push((key, text));
+                texts.push((key, text));
             }
         }
-        variables
+        texts
     }
 
     fn take_port(&mut self, value: &Datum) -> Option<u16> {

@@ -1,4 +1,6 @@
-//! `deftool import`: converts tool definitions from other formats to specs.
+//! `deftool import`: converts tool definitions from other formats to specs, and MCP servers of hosts.
+
+mod servers;
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -29,17 +31,21 @@ use crate::cli::worker::offer::offer_of;
 #[command(after_help = "\
 Examples:
   deftool import tools.json --output specs --scripts
-  curl -s http://localhost:3000/tools | deftool import --from mcp")]
+  curl -s http://localhost:3000/tools | deftool import --from mcp
+  deftool import --mcp-config ~/.cursor/mcp.json --output specs")]
 pub(in crate::cli) struct ImportOptions {
     /// Files with JSON or Emacs Lisp; `-` reads stdin [default: stdin]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Import the tools of this MCP server of the project, which must be trusted
     #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "from"])]
     pub(in crate::cli) mcp: Option<String>,
+    /// Import the MCP servers in the configuration of an MCP host, such as `.mcp.json`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "from", "mcp", "scripts"])]
+    pub(in crate::cli) mcp_config: Option<PathBuf>,
     /// Format of the definitions [default: detect]
     #[arg(long, value_parser = foreign_format(), value_name = "FORMAT")]
     pub(in crate::cli) from: Option<ForeignFormat>,
-    /// Write one spec file per tool to this folder [default: print all to stdout]
+    /// Write one spec file per tool or server to this folder [default: print all to stdout]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
     /// Overwrite existing specs
@@ -75,6 +81,9 @@ impl ForeignFormat {
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
+    if let Some(file) = &options.mcp_config {
+        return servers::run(&dirs.current.join(file), options, &dirs);
+    }
     let inputs = match &options.mcp {
         Some(name) => vec![(read_server(name, &dirs)?, None)],
         None => read_inputs(&options.files, &dirs.current)?,
@@ -90,7 +99,7 @@ pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
             print(&specs.join("\n"));
         }
         Some(folder) => {
-            write_files(&imported.tools, folder, options.force)?;
+            write_files(&imported.files(), folder, options.force)?;
             if options.scripts {
                 write_scripts(&imported.tools, &dirs.current.join(folder), &dirs.current)?;
             }
@@ -158,8 +167,13 @@ impl Imported {
     /// If a spec exists, or a file cannot be written.
     pub(in crate::cli) fn write_to(&self, project: &Path) -> Result<(), CliError> {
         let current = command_dirs(None)?.current;
-        write_files(&self.tools, &project.join("specs"), false)?;
+        write_files(&self.files(), &project.join("specs"), false)?;
         write_scripts(&self.tools, &current.join(project).join("specs"), &current)
+    }
+
+    /// Returns the name and the spec of each tool.
+    fn files(&self) -> Vec<(&str, String)> {
+        self.tools.iter().map(|tool| (tool.name.value.as_str(), spec_of(tool))).collect()
     }
 
     /// Returns the name of the first tool.
@@ -261,12 +275,12 @@ fn block_on<F: Future>(work: F) -> Result<F::Output, CliError> {
     Ok(runtime()?.block_on(work))
 }
 
-/// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is
-/// set.
-fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliError> {
+/// Writes each spec to a file with the name of its tool or server. Writes nothing if one of the files exists, unless
+/// `force` is set.
+fn write_files(specs: &[(&str, String)], folder: &Path, force: bool) -> Result<(), CliError> {
     let dirs = command_dirs(None)?;
     let paths: Vec<PathBuf> =
-        tools.iter().map(|tool| dirs.current.join(folder).join(format!("{}.eld", tool.name.value))).collect();
+        specs.iter().map(|(name, _)| dirs.current.join(folder).join(format!("{name}.eld"))).collect();
     let shown = |path: &Path| display_name(path, &dirs.current);
     if let Some(path) = paths.iter().find(|path| !force && path.symlink_metadata().is_ok()) {
         let message =
@@ -283,9 +297,8 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
             return Err(CliError::Usage(message));
         }
     }
-    for ((tool, path), file) in tools.iter().zip(&paths).zip(&existing) {
+    for (((_, spec), path), file) in specs.iter().zip(&paths).zip(&existing) {
         let unwritable = |source| CliError::Unwritable { path: shown(path), source };
-        let spec = spec_of(tool);
         let action = match file {
             Some(file) => replace_file(file, spec.as_bytes()).map(|()| "replaced"),
             // Do not overwrite a file that was created in the meantime, for example under another name of the same
