@@ -104,7 +104,12 @@ impl Run {
                 (None, status, looped)
             }
         };
-        let Partition { exit, other } = partition(&reply.calls, tools);
+        let Partition { exit, mut other } = partition(&reply.calls, tools);
+        // The server stopped the reply because of its content, which includes its calls.
+        let is_filtered = meaning_of(reply) == Some(FinishMeaning::Filtered);
+        if is_filtered {
+            other.clear();
+        }
         let status = status_without_exit_calls(status, other.iter().copied());
         let cut = other.iter().copied().rfind(|call| is_truncated(call));
         let is_finished = closing.is_none() && reply.is_finished();
@@ -117,9 +122,9 @@ impl Run {
             let emitted_at_ms = self.call_times.get(&call.index).copied().unwrap_or(self.at_ms);
             self.record_signal(call, emitted_at_ms, tools);
         }
-        let searches_text = other.is_empty();
+        let searches_text = other.is_empty() && !is_filtered;
         let written = if searches_text { self.written_calls(tools) } else { Vec::new() };
-        let loses_call = !searches_text && self.has_call_beside(reply, tools);
+        let loses_call = !other.is_empty() && self.has_call_beside(reply, tools);
         let is_exit = |name: &str| tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
         for (complete_at_ms, call) in written.iter().filter(|(_, call)| is_exit(&call.name)) {
             self.record_signal(call, *complete_at_ms, tools);
@@ -361,12 +366,17 @@ fn is_truncated(call: &RawCall) -> bool {
 
 /// Whether the server reports a tool call.
 fn reports_call(reply: &Reply) -> bool {
-    reply.finish_reason.as_deref().and_then(finish_meaning) == Some(FinishMeaning::Called)
+    meaning_of(reply) == Some(FinishMeaning::Called)
 }
 
 /// Whether the server continues the reply when it gets it back.
 fn is_paused(reply: &Reply) -> bool {
-    reply.finish_reason.as_deref().and_then(finish_meaning) == Some(FinishMeaning::Paused)
+    meaning_of(reply) == Some(FinishMeaning::Paused)
+}
+
+/// Returns the meaning of the finish reason, if it is known.
+fn meaning_of(reply: &Reply) -> Option<FinishMeaning> {
+    reply.finish_reason.as_deref().and_then(finish_meaning)
 }
 
 /// Returns a warning about an end other than by the model or by the token limit.

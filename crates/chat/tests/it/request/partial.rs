@@ -161,6 +161,34 @@ fn a_content_filter_is_kept_as_the_finish_reason() {
     assert_eq!(warnings(&played), ["the server's content filter ended the reply"]);
 }
 
+/// Calls, complete or cut off, and calls written as text. Signals are recorded.
+#[test]
+fn calls_of_a_filtered_reply_are_not_made() {
+    let written = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    for (reply, signals) in [
+        (reply_with("Once").call("look", json!({})), 0),
+        (reply_with("Once").call("look", json!({})).call("finish", json!({})), 1),
+        (reply_with("Once").call("unknown", json!({})), 0),
+        (
+            reply_with("Once")
+                .truncated("look", "{\"n\":")
+                .status(ReplyStatus::CallTruncated { is_over: true }),
+            0,
+        ),
+        (reply_with(written), 0),
+        (reply_with(written).call("look", json!({})), 0),
+    ] {
+        let played = play().run(&[finished_by(reply, "refusal")]);
+        let outcome = &played.outcome;
+        assert_eq!(
+            (outcome.state, outcome.finish_reason),
+            (FinalState::Completed, FinishReason::ContentFilter)
+        );
+        assert_eq!((played.executed().len(), outcome.signals.len()), (0, signals));
+        assert_eq!(warnings(&played), ["the server's content filter ended the reply: `refusal`"]);
+    }
+}
+
 fn streaming(text: &str) -> Run {
     let mut run = play().start();
     let Step::Stream(_) = run.next_step(&tools(), &BiosV1) else { panic!("expected a turn") };
