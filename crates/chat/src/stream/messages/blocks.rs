@@ -147,9 +147,11 @@ impl Blocks {
             if let BlockKind::Call(number) = block.kind
                 && let Some(call) = self.calls.get_mut(number)
             {
-                let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
-                // The start contained the whole arguments. The deltas may repeat them.
-                if !block.text.is_empty() && !is_json(&call.arguments.text) {
+                let is_whole = |text: &str| {
+                    Content::of_text(text) == Content::Filled && serde_json::from_str::<Value>(text).is_ok()
+                };
+                // The start contained the whole arguments. The deltas may repeat them, or be an empty object.
+                if !block.text.is_empty() && !is_whole(&call.arguments.text) {
                     call.arguments.text = std::mem::take(&mut block.text);
                 }
             }
