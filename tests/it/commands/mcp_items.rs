@@ -305,7 +305,7 @@ fn what_is_unknown_in_a_result_is_left_out() {
             "",
         ),
         (json!({"content": [text("a")], "structuredContent": {"n": 1}}), r#"{"n":1}"#, ""),
-        (json!({"content": [text("a"), image]}), r#""a\n[image: image/png, 8 bytes]""#, ""),
+        (json!({"content": [text("a"), &image]}), r#""a\n[image: image/png, 8 bytes]""#, ""),
         // The first bytes decide the type.
         (
             json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/jpeg"}]}),
@@ -330,6 +330,16 @@ fn what_is_unknown_in_a_result_is_left_out() {
             "",
         ),
         (
+            json!({"content": [{"type": "resource", "resource": {"uri": "x:3", "blob": "iVBORw0KGgo="}}]}),
+            r#""[image: image/png, 8 bytes]""#,
+            "",
+        ),
+        (
+            json!({"content": [{"type": "resource", "resource": {"uri": "x:4", "blob": "iVBORw0KGgo=", "mimeType": "application/pdf"}}]}),
+            r#""[resource: x:4, application/pdf, 8 bytes; not sent: not an image]""#,
+            "",
+        ),
+        (
             json!({"content": [{"type": "resource_link", "uri": "x:1", "name": "one"}]}),
             r#""[resource: one, x:1]""#,
             "",
@@ -346,6 +356,11 @@ fn what_is_unknown_in_a_result_is_left_out() {
         (
             json!({"content": [{"type": "text"}], "isError": true}),
             "failed: [content of the unknown type `text`, not shown]",
+            "",
+        ),
+        (
+            json!({"content": [text("a"), image], "isError": true}),
+            "failed: a; [image: image/png, 8 bytes; not sent: the call failed]",
             "",
         ),
         (json!({"content": null, "isError": true}), "failed: the tool failed without a message", ""),

@@ -3,7 +3,7 @@
 //! In: the result as the server sent it. Out: the structured result, or the texts as they are, and the images and audio.
 //! Each of these, and other data, is one line of the text: a model would read base64 as text.
 
-use deftool_lang::tool::{Attachment, attach, data_line};
+use deftool_lang::tool::{Attachment, Refused, attach, data_line};
 use serde_json::Value;
 
 /// A successful result.
@@ -25,11 +25,12 @@ impl CallResult {
     pub(super) fn read(result: &Value) -> Result<Self, String> {
         // Without the object around it.
         let content = if result.is_object() { result.get("content") } else { Some(result) };
-        let mut reader = Reader::default();
+        let is_failed = result.get("isError") == Some(&Value::Bool(true));
+        let mut reader = Reader { is_failed, ..Reader::default() };
         let text = reader.text_of(content.unwrap_or(&Value::Null));
-        let Reader { attachments, unknown } = reader;
+        let Reader { attachments, unknown, .. } = reader;
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
-        if result.get("isError") == Some(&Value::Bool(true)) {
+        if is_failed {
             return Err(match structured {
                 _ if !text.is_empty() => text,
                 Some(value) => value.to_string(),
@@ -47,6 +48,8 @@ impl CallResult {
 /// Reads the content of a result.
 #[derive(Default)]
 struct Reader {
+    /// The call failed: its error is text without attachments.
+    is_failed: bool,
     attachments: Vec<Attachment>,
     /// The types of the content that is left out because they are unknown.
     unknown: Vec<String>,
@@ -87,7 +90,7 @@ impl Reader {
             },
             Some(kind @ ("image" | "audio")) => {
                 let declared = text("mimeType").filter(|declared| declared.starts_with(kind));
-                Some(self.attach(text("data")?, declared.unwrap_or(kind)))
+                Some(self.attach(Attachment::from_base64(text("data")?, declared.unwrap_or(kind))))
             }
             Some("resource_link") => {
                 let parts = [text("name"), text("uri"), text("mimeType"), text("description")];
@@ -107,14 +110,21 @@ impl Reader {
         }
         let (data, uri) = (text("blob")?, text("uri").unwrap_or_default());
         let media_type = text("mimeType").unwrap_or_default();
-        if media_type.starts_with("image/") || media_type.starts_with("audio/") {
-            return Some(self.attach(data, media_type));
+        let is_media = media_type.starts_with("image/") || media_type.starts_with("audio/");
+        if is_media || matches!(media_type, "" | "application/octet-stream") {
+            let attachment = Attachment::from_base64(data, media_type);
+            if is_media || attachment.is_ok() {
+                return Some(self.attach(attachment));
+            }
         }
         let size = data.trim_end_matches('=').len() * 3 / 4;
         Some(data_line("resource", &[uri, media_type], size as u64))
     }
 
-    fn attach(&mut self, data: &str, declared: &str) -> String {
-        attach(&mut self.attachments, Attachment::from_base64(data, declared))
+    fn attach(&mut self, attachment: Result<Attachment, Refused>) -> String {
+        match attachment {
+            Ok(attachment) if self.is_failed => attachment.unsent_line("the call failed"),
+            attachment => attach(&mut self.attachments, attachment),
+        }
     }
 }
