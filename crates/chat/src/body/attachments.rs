@@ -30,25 +30,29 @@ struct Limits {
     side: u32,
     /// Maximum number of images.
     count: usize,
+    /// A number of images. With more of them, none may have more than these pixels in width or height.
+    many: Option<(usize, u32)>,
     /// Maximum size of all images in base64, in bytes.
     total: u64,
 }
 
 /// The limits of a server that is not in [`LIMITS`]: 20 MB per image, 500 images and 50 MB per request. Source:
 /// platform.openai.com/docs/guides/images-vision.
-const OTHERS: Limits = Limits { image: 27_000_000, side: u32::MAX, count: 500, total: 50_000_000 };
+const OTHERS: Limits =
+    Limits { image: 27_000_000, side: u32::MAX, count: 500, many: None, total: 50_000_000 };
 
 /// Parts of names of models and of URLs, their limits, and the source. A request to Anthropic may have 32 MB with its
 /// text.
 const LIMITS: &[(&[&str], Limits, &str)] = &[
     (
         &["claude", "api.anthropic.com"],
-        Limits { image: 5_242_880, side: 8_000, count: 100, total: 30_000_000 },
-        "platform.claude.com/docs/en/build-with-claude/vision; `image exceeds 5 MB maximum`, 2026-04",
+        Limits { image: 5_242_880, side: 8_000, count: 100, many: Some((20, 2_000)), total: 30_000_000 },
+        "platform.claude.com/docs/en/build-with-claude/vision; `image exceeds 5 MB maximum`, 2026-04; `exceed max allowed \
+         size for many-image requests: 2000 pixels`, anthropics/claude-code#13480, 2025-12",
     ),
     (
         &["api.groq.com"],
-        Limits { image: 4_000_000, side: u32::MAX, count: 5, total: 4_000_000 },
+        Limits { image: 4_000_000, side: u32::MAX, count: 5, many: None, total: 4_000_000 },
         "console.groq.com/docs/vision, 2026-11",
     ),
 ];
@@ -83,6 +87,8 @@ struct Selection {
     /// The number of images so far, and their size in base64.
     count: usize,
     total: u64,
+    /// Whether one of them is too large for a request with many images.
+    has_large: bool,
     /// Whether a message of the model follows.
     is_answered: bool,
     /// The lines of attachments that are not sent and follow the last message of the model.
@@ -99,7 +105,16 @@ impl Selection {
             && form.server.supports(Feature::Audio)
             && form.server.audio.unwrap_or_else(|| model.contains("audio"));
         let limits = known.map_or(OTHERS, |(_, limits, _)| *limits);
-        Self { form, limits, takes_audio, count: 0, total: 0, is_answered: false, unsent: Vec::new() }
+        Self {
+            form,
+            limits,
+            takes_audio,
+            count: 0,
+            total: 0,
+            has_large: false,
+            is_answered: false,
+            unsent: Vec::new(),
+        }
     }
 
     fn select(&mut self, message: &Arc<Message>) -> Arc<Message> {
@@ -152,6 +167,15 @@ impl Selection {
         if attachment.longest_side().is_some_and(|side| side > limits.side) {
             return Some(format!("more than {} pixels wide or high, the server's limit", limits.side));
         }
+        let is_large = limits.many.is_some_and(|(_, side)| attachment.longest_side() > Some(side));
+        if let Some((count, side)) = limits.many
+            && (is_large || self.has_large)
+            && self.count >= count
+        {
+            return Some(format!(
+                "the server takes only {count} images if one is more than {side} pixels wide or high"
+            ));
+        }
         if self.count >= limits.count {
             return Some(format!("the server takes only {} images", limits.count));
         }
@@ -160,6 +184,7 @@ impl Selection {
         }
         self.count += 1;
         self.total += size;
+        self.has_large |= is_large;
         None
     }
 }

@@ -14,6 +14,12 @@ fn image(size: usize) -> Attachment {
     Attachment::new(bytes, "image/png").unwrap()
 }
 
+/// A PNG image of this width.
+fn wide(width: u32) -> Attachment {
+    let start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice();
+    Attachment::new([start, &width.to_be_bytes(), b"\0\0\0\x64"].concat(), "").unwrap()
+}
+
 fn audio() -> Attachment {
     Attachment::new(b"RIFF\0\0\0\0WAVE".to_vec(), "audio/wav").unwrap()
 }
@@ -212,11 +218,30 @@ fn the_limits_of_the_server_apply() {
         };
         assert_eq!(sizes(&sent), expected, "{model} {url}");
     }
-    let wide = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x1f\x41\0\0\0\x64".to_vec();
-    let wide = Attachment::new(wide, "").unwrap();
-    let request = ChatRequest { model: String::from("claude"), ..request(vec![user("", vec![wide])]) };
+    let request = ChatRequest { model: String::from("claude"), ..request(vec![user("", vec![wide(8_001)])]) };
     let text = sent(&request, BodyForm::default())[0]["content"].to_string();
     assert!(text.contains("8001×100, 24 bytes; not sent: more than 8000 pixels wide or high"), "{text}");
+}
+
+/// Each row: the model, the widths of images, the oldest first, and the number of the newest that are sent.
+#[test]
+fn many_images_must_be_small() {
+    for (model, widths, expected) in [
+        ("claude", vec![2_001; 21], 20),
+        ("claude", vec![2_000; 21], 21),
+        ("claude", [vec![100; 20], vec![2_001]].concat(), 20),
+        ("claude", [vec![2_001], vec![100; 19]].concat(), 20),
+        ("claude", [vec![2_001], vec![100; 21]].concat(), 21),
+        ("gpt-5.6", vec![2_001; 21], 21),
+    ] {
+        let images = widths.iter().map(|width| user("", vec![wide(*width)])).collect();
+        let request = ChatRequest { model: model.to_owned(), ..request(images) };
+        let messages: Cow<'_, [Arc<Message>]> = Cow::Borrowed(&request.messages);
+        let (sent, _) = sent_attachments(messages, &request, BodyForm::default());
+        let is_sent: Vec<bool> = sent.iter().map(|message| !message.attachments().is_empty()).collect();
+        let (old, new) = is_sent.split_at(widths.len() - expected);
+        assert!(old.iter().all(|sent| !sent) && new.iter().all(|sent| *sent), "{model} {widths:?}");
+    }
 }
 
 #[test]
