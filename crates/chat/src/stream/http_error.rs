@@ -263,7 +263,7 @@ fn kind_in_stream(report: &ErrorReport) -> Option<ServerErrorKind> {
     kind_of(report.code, report).or_else(|| {
         if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
             Some(ServerErrorKind::Unauthorized)
-        } else if has_label(&["unavailable_error", "rate_limit", "overloaded", "loading"]) {
+        } else if has_label(&["unavailable_error", "timeout_error", "rate_limit", "overloaded", "loading"]) {
             Some(ServerErrorKind::Unavailable)
         } else {
             None
@@ -510,6 +510,8 @@ mod tests {
         for (data, kind, code) in [
             (r#"{"code":"429","message":"wait"}"#, Unavailable, Some(429)),
             (r#"{"error":{"type":"unavailable_error","message":"x"}}"#, Unavailable, None),
+            // Anthropic's 504.
+            (r#"{"type":"error","error":{"type":"timeout_error","message":"x"}}"#, Unavailable, None),
             // A label beside a code.
             (r#"{"error":{"type":"overloaded_error","code":500,"message":"x"}}"#, Unavailable, Some(500)),
             (r#"{"error":{"type":"authentication_error","code":1,"message":"x"}}"#, Unauthorized, Some(1)),
