@@ -12,6 +12,10 @@ use serde_json::{Map, Value};
 /// Maximum size of these parts of one reply, in bytes. If they are larger, none of them is kept.
 pub(crate) const MAX_OPAQUE_BYTES: usize = 4 * 1024 * 1024;
 
+/// The types of the items that the text, the calls and the reasoning of a reply contain.
+const PARSED_ITEMS: [&str; 7] =
+    ["text", "tool_use", "thinking", "redacted_thinking", "message", "function_call", "reasoning"];
+
 /// The server and the model that sent a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
@@ -79,6 +83,15 @@ impl Opaque {
     pub fn is_empty(&self) -> bool {
         let Self { members, content, calls, items } = self;
         members.is_empty() && content.is_empty() && calls.is_empty() && items.is_empty()
+    }
+
+    /// Whether an item is neither text, a call nor reasoning, such as a call of the server's own tools: the reply has content
+    /// without text.
+    pub(crate) fn has_other_content(&self) -> bool {
+        let is_parsed = |item: &Value| {
+            item.get("type").and_then(Value::as_str).is_some_and(|kind| PARSED_ITEMS.contains(&kind))
+        };
+        !self.items.iter().all(is_parsed)
     }
 
     /// Removes the parts for which `is_kept` returns false. A part is never changed: it may be signed.

@@ -25,7 +25,7 @@ use super::format::{BodyFormat, Group, push_item};
 use super::model::{BodyForm, ChatRequest, ItemForm};
 use super::params::TOKEN_LIMITS;
 use super::responses::merge;
-use super::returned::{first_thoughts, is_thinking, kind_of, message_blocks, object_of};
+use super::returned::{first_thoughts, kind_of, message_blocks, object_of};
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::{Message, MessageToolCall, is_error_result};
 use crate::received::Received;
@@ -145,9 +145,7 @@ fn role_of(message: &Message) -> Option<Role> {
             (!content.trim().is_empty()).then_some(Role::User)
         }
         Message::Assistant { content, tool_calls, received } => {
-            let is_other = |item: &Value| !is_thinking(item) && !matches!(kind_of(item), "text" | "tool_use");
-            let has_other =
-                || received.as_ref().is_some_and(|received| received.parts.items.iter().any(is_other));
+            let has_other = || received.as_ref().is_some_and(|received| received.parts.has_other_content());
             (!content.trim().is_empty() || !tool_calls.is_empty() || has_other()).then_some(Role::Assistant)
         }
     }

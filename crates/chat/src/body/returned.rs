@@ -23,14 +23,16 @@ const UNTIL_NEXT_PROMPT: &[(&str, &str)] = &[
     ("api.cerebras.ai", "inference-docs.cerebras.ai, guide \"Reasoning\", 2026-09"),
 ];
 
-/// Returns the messages of a request with the parts that its server sent and still reads.
+/// Returns the messages of a request with the parts that its server sent and still reads. A message without other content
+/// is left out with its parts.
 pub(super) fn returned_messages(request: &ChatRequest, form: BodyForm) -> Cow<'_, [Arc<Message>]> {
     let prompt = |message: &Arc<Message>| matches!(**message, Message::User { .. });
     let last_prompt = request.messages.iter().rposition(prompt).unwrap_or(0);
     let first = if until_next_prompt(&request.source) { last_prompt } else { 0 };
     let mut messages = Cow::Borrowed(request.messages.as_slice());
+    let mut emptied = Vec::new();
     for (number, message) in request.messages.iter().enumerate() {
-        let Message::Assistant { received, tool_calls, .. } = &**message else { continue };
+        let Message::Assistant { content, received, tool_calls } = &**message else { continue };
         let received = received.as_ref().filter(|received| !received.parts.is_empty());
         let goes_back = received.is_some_and(|received| {
             number >= first.max(form.stateless)
@@ -41,11 +43,17 @@ pub(super) fn returned_messages(request: &ChatRequest, form: BodyForm) -> Cow<'_
         if (goes_back || received.is_none()) && added.is_none() {
             continue;
         }
+        if received.is_some() && content.trim().is_empty() && tool_calls.is_empty() {
+            emptied.push(number);
+        }
         let mut changed = Message::clone(message);
         if let Message::Assistant { received, .. } = &mut changed {
             *received = added.map(Arc::new);
         }
         replace(&mut messages, number, changed);
+    }
+    for number in emptied.into_iter().rev() {
+        messages.to_mut().remove(number);
     }
     messages
 }
@@ -230,7 +238,7 @@ pub(super) fn first_thoughts(blocks: &[Value]) -> impl Iterator<Item = &Value> {
 }
 
 /// Whether a content block is thinking.
-pub(super) fn is_thinking(block: &Value) -> bool {
+fn is_thinking(block: &Value) -> bool {
     matches!(kind_of(block), "thinking" | "redacted_thinking")
 }
 
@@ -313,6 +321,20 @@ mod tests {
                 !messages.to_string().contains("hm") && !messages.to_string().contains("extra"),
                 "{messages}"
             );
+        }
+    }
+
+    /// A reply that the server paused may have only calls of its own tools.
+    #[test]
+    fn a_message_without_text_is_left_out_with_its_parts() {
+        for (model, expected) in [("m", 3), ("other", 2)] {
+            let mut own = request("m", "1");
+            let Message::Assistant { tool_calls, .. } = Arc::make_mut(&mut own.messages[1]) else { panic!() };
+            tool_calls.clear();
+            own.messages[2] = Arc::new(Message::user("go on"));
+            let source = ReplySource { model: model.to_owned(), ..own.source.clone() };
+            let sent = sent(&ChatRequest { source, ..own });
+            assert_eq!(sent.as_array().map(Vec::len), Some(expected), "{sent}");
         }
     }
 

@@ -51,19 +51,23 @@ impl SentMessages {
 }
 
 /// Returns the messages of the next chat request, and the variable lines that they contain in the last result or user
-/// message.
+/// message. `is_paused`: the conversation ends with a reply that the server paused. It stays the last message, and the
+/// message before it has lines.
 pub(super) fn messages_to_send(
     config: &RunConfig,
     system_prompt: Option<&str>,
     (conversation, sent): (&[Arc<Message>], &mut SentMessages),
     bios: &dyn BiosProvider,
     mut context: BiosContext<'_>,
+    is_paused: bool,
 ) -> (Vec<Arc<Message>>, String) {
     let caller = config.system.as_deref().unwrap_or_default();
     let request = system_prompt.unwrap_or_default();
     let (first, last) = match config.bios_budget {
         BiosBudget::Head => (BiosPart::Whole, None),
-        BiosBudget::Result | BiosBudget::Tail => (BiosPart::Head, Some(BiosPart::Tail)),
+        BiosBudget::Result | BiosBudget::Tail => {
+            (BiosPart::Head, Some(BiosPart::Tail).filter(|_| !is_paused))
+        }
     };
     context.part = first;
     let head = bios.bios(&context);

@@ -84,7 +84,8 @@ impl Normalizer {
                 self.take_result(&tool_call_id, (content, attachments));
             }
             Message::Assistant { content, tool_calls, received } => {
-                if content.trim().is_empty() && tool_calls.is_empty() {
+                let has_other = || received.as_ref().is_some_and(|it| it.parts.has_other_content());
+                if content.trim().is_empty() && tool_calls.is_empty() && !has_other() {
                     // The message is empty, and some servers reject it.
                     return;
                 }

@@ -13,7 +13,7 @@ use crate::request::conversation::messages_to_send;
 use crate::request::event::Event;
 use crate::request::repetition::LineDetector;
 use crate::request::text_calls::HoldBack;
-use crate::{ChatRequest, Received};
+use crate::{ChatRequest, Message, Received};
 
 impl Run {
     /// Whether [`Run::next_step`] will begin a turn, which uses the newest tools.
@@ -74,12 +74,15 @@ impl Run {
             tools,
             exit_tools_only,
         };
+        let is_reply = |message: &Arc<Message>| matches!(**message, Message::Assistant { .. });
+        let is_paused = self.turn > 1 && self.conversation.last().is_some_and(is_reply);
         let (messages, lines) = messages_to_send(
             &self.config,
             self.start.options.system_prompt.as_deref(),
             (&self.conversation, &mut self.sent),
             bios,
             context,
+            is_paused,
         );
         self.received = Received { source: self.config.source(), lines, ..Received::default() };
         ChatRequest {

@@ -29,6 +29,13 @@ fn calls(text: &str, calls: &[(&str, &str)]) -> Message {
     Message::Assistant { content: text.to_owned(), tool_calls: tool_calls.collect(), received: None }
 }
 
+/// A reply without text, with an item of this type.
+fn with_item(kind: &str) -> Message {
+    let received = json!({"source": {"url": "", "model": ""}, "items": [{"type": kind}]});
+    let received = serde_json::from_value(received).unwrap();
+    Message::Assistant { content: String::new(), tool_calls: Vec::new(), received: Some(Arc::new(received)) }
+}
+
 fn result(id: &str, content: &str) -> Message {
     Message::tool(id, content)
 }
@@ -215,6 +222,12 @@ fn invalid_conversations_are_normalized() {
         ),
         (vec![assistant("I begin.")], vec![user("[no message]"), assistant("I begin.")]),
         (vec![user("a"), assistant(" ")], vec![user("a")]),
+        // Reasoning alone is no reply. A call of the server's own tools is one: what follows belongs to it.
+        (vec![user("a"), with_item("thinking"), assistant("b")], vec![user("a"), assistant("b")]),
+        (
+            vec![user("a"), with_item("server_tool_use"), assistant("b")],
+            vec![user("a"), with_item("server_tool_use"), assistant("b")],
+        ),
     ] {
         assert_eq!(normalize_conversation(messages.clone()), expected, "{messages:?}");
     }

@@ -132,3 +132,34 @@ fn an_interrupted_reply_does_not_change_what_was_sent() {
         check(&format!("{api:?}"), &bodies(&played, api), member, Kept::All);
     }
 }
+
+/// A reply that the server paused stays the last message of the next body, and of the conversation.
+#[test]
+fn a_paused_reply_is_continued_without_new_messages() {
+    let block = json!({"type": "server_tool_use", "id": "1", "name": "web_search", "input": {}});
+    let paused = || {
+        let mut script = reply_with("");
+        script.reply.finish_reason = Some(String::from("pause_turn"));
+        script.reply.opaque.items = vec![block.clone()];
+        script
+    };
+    for (name, change, kept) in CONFIGS {
+        let first = Play { conversation: vec![user("What?")], ..play() }
+            .with(change)
+            .run(&[paused(), reply_with("Rain.")]);
+        let mut more = first.conversation.clone();
+        more.push(user("And tomorrow?"));
+        let second = Play { conversation: more, ..play() }.with(change).run(&[reply_with("Sun.")]);
+        let bodies = bodies(&[first, second], Api::Messages);
+        let messages = |body: &Body| body.to_value()["messages"].as_array().unwrap().clone();
+        let [before, continued, next] = &bodies[..] else { panic!("{name}") };
+        let mut expected = messages(before);
+        if matches!(kept, Kept::ButLast) {
+            expected[0]["content"].as_array_mut().unwrap().pop();
+        }
+        expected.push(json!({"role": "assistant", "content": [block]}));
+        assert_eq!(messages(continued), expected, "{name}");
+        let next = messages(next);
+        assert_eq!((&next[0], &next[1]["content"][0]), (&expected[0], &block), "{name}");
+    }
+}
