@@ -1,6 +1,5 @@
 //! The tools that a server offers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::schema::ToolEntry;
@@ -10,7 +9,6 @@ use rmcp::model::Tool;
 use serde_json::Value;
 
 /// One offered tool.
-#[derive(Clone)]
 pub struct CatalogTool {
     pub(crate) listed: Tool,
     pub(crate) entry: Arc<ToolEntry>,
@@ -40,28 +38,18 @@ impl CatalogTool {
 }
 
 /// The tools that are offered at one time, and the runner of their calls.
-#[derive(Clone)]
-pub struct Catalog {
-    pub(crate) tools: Arc<BTreeMap<String, CatalogTool>>,
-    pub(crate) runner: Arc<dyn ToolRunner>,
-}
+///
+/// Tools are emitted on request, so that a change costs what it changes.
+pub trait Catalog: ToolRunner {
+    /// Returns the names of the tools, in the order in which they are listed.
+    fn names(&self) -> Vec<&str>;
 
-impl Catalog {
-    /// Creates a catalog. Its tools are listed in the order of their names.
-    pub fn new(tools: impl IntoIterator<Item = CatalogTool>, runner: Arc<dyn ToolRunner>) -> Self {
-        let tools = tools.into_iter().map(|tool| (tool.entry.name.clone(), tool));
-        Self { tools: Arc::new(tools.collect()), runner }
-    }
+    /// Returns the tool called `name`, if it is offered.
+    fn tool(&self, name: &str) -> Option<Arc<CatalogTool>>;
 }
 
 /// A source of tools that may change.
 pub trait CatalogSource: Send + Sync {
     /// Returns the current tools. Called for each request; must be fast.
-    fn current(&self) -> Catalog;
-}
-
-impl CatalogSource for Catalog {
-    fn current(&self) -> Catalog {
-        self.clone()
-    }
+    fn current(&self) -> Arc<dyn Catalog>;
 }

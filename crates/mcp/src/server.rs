@@ -59,7 +59,7 @@ impl ToolServer {
     /// The text of the tool's error, for the model.
     async fn run(
         &self,
-        catalog: &Catalog,
+        catalog: &dyn Catalog,
         tool: &CatalogTool,
         arguments: Arguments,
         caller: &Caller<'_>,
@@ -79,7 +79,7 @@ impl ToolServer {
             ..CallContext::default()
         };
         let mut events = self.events.subscribe(&id);
-        let mut running = catalog.runner.run(call, call_context);
+        let mut running = catalog.run(call, call_context);
         let outcome = loop {
             tokio::select! {
                 event = events.next() => caller.notify(name, event).await,
@@ -96,7 +96,7 @@ impl ToolServer {
     /// Answers a call. `repairs`: the repairs of its name and of the text of its arguments.
     pub(crate) async fn call(
         &self,
-        catalog: &Catalog,
+        catalog: &dyn Catalog,
         tool: &CatalogTool,
         request: CallToolRequestParams,
         mut repairs: Vec<Repair>,

@@ -93,19 +93,19 @@ impl Session {
     ) -> Result<CallToolResponse, ErrorData> {
         let catalog = self.server.tools.current();
         let name = request.name.as_ref();
-        let called = catalog.tools.get(name).or_else(|| {
-            let tool = catalog.tools.get(before_control_token(name)?)?;
+        let called = catalog.tool(name).or_else(|| {
+            let tool = catalog.tool(before_control_token(name)?)?;
             repairs.push(Repair::of_call(RepairKind::ControlTokenInName));
             Some(tool)
         });
         let Some(tool) = called else {
-            let similar = nearest(name, catalog.tools.keys().map(String::as_str));
+            let similar = nearest(name, catalog.names());
             let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
         };
         let caller = Caller { context: &context, min_level: self.min_level(&context) };
         tokio::select! {
-            response = self.server.call(&catalog, tool, request, repairs, &caller) => Ok(response),
+            response = self.server.call(&*catalog, &tool, request, repairs, &caller) => Ok(response),
             // Nobody reads the answer.
             () = caller.canceled() => Ok(failed(String::from("canceled"))),
         }
@@ -139,7 +139,8 @@ impl ServerHandler for Session {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let catalog = self.server.tools.current();
-        Ok(ListToolsResult::with_all_items(catalog.tools.values().map(|tool| tool.listed.clone()).collect()))
+        let listed = |name| Some(catalog.tool(name)?.listed.clone());
+        Ok(ListToolsResult::with_all_items(catalog.names().into_iter().filter_map(listed).collect()))
     }
 
     async fn call_tool(
@@ -175,7 +176,7 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.server.tools.current().tools.get(name).map(|tool| tool.listed.clone())
+        self.server.tools.current().tool(name).map(|tool| tool.listed.clone())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use deftool_lang::spec::{McpServer, McpTransport, ToolKind};
+use deftool_lang::spec::{McpServer, McpTransport, Permissions, Tool, ToolKind};
 use deftool_lang::text::{Location, count, exact};
 
 use super::set::PermissionSet;
@@ -69,7 +69,9 @@ pub fn permission_requests<'t>(
     tools: impl IntoIterator<Item = &'t LoadedTool>,
 ) -> Vec<PermissionRequest> {
     let tools = tools.into_iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
-    let requests = tools.map(|loaded| {
+    // Most tools have no permissions, and a reload of a large project must not examine all scripts.
+    let tools = tools.filter(|loaded| has_permissions(&loaded.tool));
+    let requests = tools.filter_map(|loaded| {
         let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
         let grants = match &loaded.script {
             ScriptState::Ready(script) => PermissionSet::of_script(script),
@@ -79,12 +81,21 @@ pub fn permission_requests<'t>(
                     .with_limits(loaded.tool.timeout, loaded.tool.memory)
             }
         };
+        if grants.is_empty() {
+            return None;
+        }
         // A last good version comes from an older version of the file.
         let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
         let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
-        PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants }
+        Some(PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants })
     });
-    requests.filter(|request| !request.grants.is_empty()).collect()
+    requests.collect()
+}
+
+fn has_permissions(tool: &Tool) -> bool {
+    let Permissions { net, read, write, run, env } = &tool.permissions;
+    let is_allowed = [net, read, write, run, env].iter().any(|list| !list.is_empty());
+    is_allowed || tool.timeout.is_some() || tool.memory.is_some()
 }
 
 /// Returns the permission request of an MCP server: its complete command, or its URL, and its environment variables.

@@ -2,6 +2,7 @@
 
 mod hosts;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use clap::Args;
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{Target, emit};
-use deftool_lang::spec::ToolKind;
+use deftool_lang::spec::{Tool, ToolKind};
 use deftool_lang::text::count;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_mcp::{
@@ -78,8 +79,9 @@ struct LiveTools {
     scripts: Arc<ScriptRunner>,
     /// Whether exit tools are offered.
     exit_tools: bool,
-    /// The catalog of the last requested generation, with its number.
-    cached: Mutex<Option<(u64, Catalog)>>,
+    emitted: Arc<EmittedTools>,
+    /// The tools of the last requested generation.
+    offered: Mutex<Option<Arc<OfferedTools>>>,
 }
 
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
@@ -100,7 +102,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     };
     let project = LiveProject::open(&root, &dirs.current, Some(Box::new(listener)))?;
     let generation = project.current();
-    let offered = generation.tools().filter_map(|tool| offer(tool, options.exit_tools)).count();
+    let offered = generation.tools().filter(|tool| is_offered(tool, options.exit_tools)).count();
     eprint_progress(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
     print_findings(&generation);
     report_untrusted(&generation);
@@ -111,7 +113,8 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
         trust: ProjectTrust::without_prompt(&root, options.scripts.trust),
         scripts: engine::start_with(&options.scripts, sink(events.clone()))?,
         exit_tools: options.exit_tools,
-        cached: Mutex::default(),
+        emitted: Arc::default(),
+        offered: Mutex::default(),
     };
     let approvals = if options.yes { ApprovalMode::Allow } else { ApprovalMode::Ask };
     let server = ToolServer::new(Arc::new(tools), changes, approvals, events);
@@ -209,48 +212,170 @@ fn sink(events: CallEvents) -> ScriptSink {
 }
 
 impl CatalogSource for LiveTools {
-    fn current(&self) -> Catalog {
+    fn current(&self) -> Arc<dyn Catalog> {
         let generation = self.project.current();
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((number, catalog)) = &*cached
-            && *number == generation.number
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(offered) = &*offered
+            && Arc::ptr_eq(&offered.tools.generation, &generation)
         {
-            return catalog.clone();
+            return Arc::<OfferedTools>::clone(offered);
         }
-        let number = generation.number;
-        let offered = generation.tools().filter_map(|tool| offer(tool, self.exit_tools)).collect::<Vec<_>>();
+        self.emitted.keep_only(&generation);
         let tools = GenerationRunner {
             trust: self.trust.of(&generation),
             generation,
             scripts: Arc::clone(&self.scripts),
         };
-        let catalog = Catalog::new(offered, Arc::new(ServedTools(tools)));
-        *cached = Some((number, catalog.clone()));
-        catalog
+        let current = OfferedTools { tools, exit_tools: self.exit_tools, emitted: Arc::clone(&self.emitted) };
+        Arc::<OfferedTools>::clone(offered.insert(Arc::new(current)))
     }
 }
 
-/// Runs the tools of one generation. Calls of exit tools are printed to stderr.
-struct ServedTools(GenerationRunner);
+/// The offered tools of one generation. Calls of exit tools are printed to stderr.
+struct OfferedTools {
+    tools: GenerationRunner,
+    /// Whether exit tools are offered.
+    exit_tools: bool,
+    emitted: Arc<EmittedTools>,
+}
 
-impl ToolRunner for ServedTools {
+impl Catalog for OfferedTools {
+    fn names(&self) -> Vec<&str> {
+        let offered = self.tools.generation.tools().filter(|loaded| is_offered(loaded, self.exit_tools));
+        offered.map(|loaded| loaded.tool.name.value.as_str()).collect()
+    }
+
+    fn tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
+        let loaded = self.tools.generation.tool(name)?;
+        if is_offered(loaded, self.exit_tools) { self.emitted.get(loaded) } else { None }
+    }
+}
+
+impl ToolRunner for OfferedTools {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        let kind = self.0.generation.tool(&call.name).map(|loaded| loaded.tool.kind);
+        let kind = self.tools.generation.tool(&call.name).map(|loaded| loaded.tool.kind);
         if kind != Some(ToolKind::Exit) {
-            return self.0.run(call, context);
+            return self.tools.run(call, context);
         }
         eprint_line(&clean(&format!("exit tool {}: {}", call.name, call.arguments)));
         std::future::ready(Ok(Value::from("recorded").into())).boxed()
     }
 }
 
-/// Returns a tool as it is offered. Tools with a broken script and, without `exit_tools`, exit tools are left out.
-fn offer(loaded: &LoadedTool, exit_tools: bool) -> Option<CatalogTool> {
-    let is_left_out = loaded.tool.kind == ToolKind::Exit && !exit_tools;
-    if is_left_out || matches!(loaded.script, ScriptState::Broken(_)) {
-        return None;
+/// The tools that were requested, by name. All generations share them, so that a reload emits only tools with a changed
+/// spec.
+#[derive(Default)]
+struct EmittedTools(Mutex<HashMap<String, EmittedTool>>);
+
+struct EmittedTool {
+    spec: Arc<Tool>,
+    tool: Arc<CatalogTool>,
+}
+
+impl EmittedTools {
+    fn get(&self, loaded: &LoadedTool) -> Option<Arc<CatalogTool>> {
+        let mut emitted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = &loaded.tool.name.value;
+        if let Some(EmittedTool { spec, tool }) = emitted.get(name)
+            && Arc::ptr_eq(spec, &loaded.tool)
+        {
+            return Some(Arc::clone(tool));
+        }
+        let tool = Arc::new(emit_tool(loaded)?);
+        let spec = Arc::clone(&loaded.tool);
+        emitted.insert(name.clone(), EmittedTool { spec, tool: Arc::clone(&tool) });
+        Some(tool)
     }
+
+    /// Drops tools that `generation` does not have, if there are more tools than it has.
+    fn keep_only(&self, generation: &Generation) {
+        let mut emitted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if emitted.len() > generation.tools().count() {
+            emitted.retain(|name, _| generation.tool(name).is_some());
+        }
+    }
+}
+
+/// Returns whether a tool is offered. Tools with a broken script and, without `exit_tools`, exit tools are left out.
+fn is_offered(loaded: &LoadedTool, exit_tools: bool) -> bool {
+    let is_left_out = loaded.tool.kind == ToolKind::Exit && !exit_tools;
+    !is_left_out && !matches!(loaded.script, ScriptState::Broken(_))
+}
+
+/// Compiles a tool to the form in which it is listed.
+fn emit_tool(loaded: &LoadedTool) -> Option<CatalogTool> {
     let Value::Array(mut definitions) = emit(Target::Mcp, [&*loaded.tool]) else { return None };
     let offered = CatalogTool::new(definitions.pop()?, Arc::clone(loaded.entry())).ok()?;
     Some(offered.with_hints(&loaded.tool.permissions))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use deftool_script::RunnerOptions;
+
+    use super::*;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn spec(name: &str, description: &str) -> String {
+        format!("(deftool :name \"{name}\" :description \"{description}\")\n")
+    }
+
+    /// Lists the tools, and returns those that are not in `before`.
+    fn list_new(tools: &LiveTools, before: &mut Vec<Arc<CatalogTool>>) -> Vec<String> {
+        let catalog = tools.current();
+        let listed: Vec<_> =
+            catalog.names().into_iter().map(|name| (name.to_owned(), catalog.tool(name).unwrap())).collect();
+        let is_new = |tool: &Arc<CatalogTool>| !before.iter().any(|before| Arc::ptr_eq(before, tool));
+        let new = listed.iter().filter(|(_, tool)| is_new(tool)).map(|(name, _)| name.clone()).collect();
+        *before = listed.into_iter().map(|(_, tool)| tool).collect();
+        new
+    }
+
+    #[test]
+    fn a_save_emits_only_the_tools_that_it_changes() {
+        const LIMIT: Duration = Duration::from_secs(300);
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(root, "specs/1.eld", &(spec("a", "d") + &spec("b", "d")));
+        write(root, "specs/2.eld", &(spec("c", "d") + &spec("d", "d")));
+        for name in ["a", "b", "c", "d"] {
+            write(root, &format!("scripts/{name}.lua"), "return function() return 1 end\n");
+        }
+        let tools = LiveTools {
+            project: LiveProject::open(root, root, None).unwrap(),
+            trust: ProjectTrust::without_prompt(root, true),
+            scripts: Arc::new(ScriptRunner::new(RunnerOptions::default())),
+            exit_tools: false,
+            emitted: Arc::default(),
+            offered: Mutex::default(),
+        };
+        let emitted = || tools.emitted.0.lock().unwrap().len();
+        let save = |name: &str, text: &str| {
+            let generation = tools.project.current().number;
+            write(root, name, text);
+            while tools.project.current().number == generation {
+                tools.project.refresh(LIMIT);
+            }
+        };
+        // A call needs one tool.
+        tools.current().tool("b").unwrap();
+        assert_eq!(emitted(), 1);
+        let mut listed = Vec::new();
+        assert_eq!(list_new(&tools, &mut listed), ["a", "b", "c", "d"]);
+        save("scripts/a.lua", "return function() return 2 end\n");
+        assert!(list_new(&tools, &mut listed).is_empty());
+        // The file is read again, and the other file is not.
+        save("specs/2.eld", &(spec("c", "d") + &spec("d", "other")));
+        assert_eq!(list_new(&tools, &mut listed), ["c", "d"]);
+        save("specs/2.eld", &spec("d", "other"));
+        assert_eq!(list_new(&tools, &mut listed), ["d"]);
+        assert_eq!(emitted(), 3);
+    }
 }
