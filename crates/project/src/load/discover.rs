@@ -152,7 +152,7 @@ pub(crate) fn resolve_paths(
             continue;
         }
         if !metadata.is_dir() {
-            snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+            snapshot.add_found(&path, &metadata);
             snapshot.watch_entry(&path);
             snapshot.follow_link(&path);
         }
@@ -261,7 +261,7 @@ fn spec_files(
                 }
                 Some(Found::File(Some(metadata))) if metadata.is_file() => {
                     let id = FileId::of(&path, &metadata);
-                    snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+                    snapshot.add_found(&path, &metadata);
                     files.push((path, id));
                 }
                 Some(Found::Outside(why)) => outside.push(OutsideLink { path, why: why.to_string() }),
@@ -297,6 +297,7 @@ fn examine(
         // A link to a folder may have any name.
         let metadata =
             std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir() || is_relevant(path))?;
+        snapshot.has_hidden_changes = true;
         if let Err(why) = bounds.check(path) {
             // Track the link itself, so that a change of its target is detected.
             if let Ok(link) = entry.metadata() {
@@ -357,8 +358,10 @@ pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
                 None => continue,
             };
             if is_script(&path) {
-                let stamp = metadata.map_or(FileStamp::NONE, |metadata| FileStamp::of(&metadata));
-                snapshot.listed.insert(path.clone(), stamp);
+                match metadata {
+                    Some(metadata) => snapshot.add_found(&path, &metadata),
+                    None => drop(snapshot.listed.insert(path.clone(), FileStamp::NONE)),
+                }
                 scripts.push(path);
             }
         }

@@ -53,6 +53,19 @@ fn identity_of(_: &Metadata) -> ((i64, i64), (u64, u64)) {
     ((0, 0), (0, 0))
 }
 
+/// Returns whether a file can be written under the name of another folder, which is then the one that is notified.
+#[cfg(unix)]
+fn has_other_names(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    metadata.is_file() && metadata.nlink() > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Metadata) -> bool {
+    false
+}
+
 /// The identity of a watched folder. The creation time distinguishes a new folder from a deleted one with the same
 /// inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,6 +95,9 @@ pub(crate) struct Snapshot {
     pub(crate) folders: HashMap<PathBuf, Folder>,
     /// The targets of the files that are links.
     pub(crate) targets: HashMap<PathBuf, PathBuf>,
+    /// Whether a path leads through links, or a file or folder cannot be identified. Not every change of such a project
+    /// is a change in a watched folder.
+    pub(crate) has_hidden_changes: bool,
 }
 
 /// The result of looking up a path.
@@ -131,6 +147,12 @@ impl Snapshot {
             && path.parent().is_some_and(|folder| self.scripts.contains_key(folder))
     }
 
+    /// Adds a file that the scan found.
+    pub(crate) fn add_found(&mut self, path: &Path, metadata: &Metadata) {
+        self.has_hidden_changes |= has_other_names(metadata);
+        self.listed.insert(path.to_owned(), FileStamp::of(metadata));
+    }
+
     /// Adds a path outside of the scanned folders.
     pub(crate) fn add_referenced(&mut self, path: &Path) {
         if self.listed.contains_key(path) || self.covers(path) {
@@ -151,11 +173,17 @@ impl Snapshot {
 
     /// Watches all entries of a folder.
     pub(crate) fn watch_all(&mut self, folder: &Path, metadata: &Metadata) {
-        let id = FolderId::of(metadata);
+        let id = self.identify(metadata);
         self.folders.insert(folder.to_owned(), Folder { id, names: None });
     }
 
-    /// Watches the entry `path` of its folder.
+    fn identify(&mut self, folder: &Metadata) -> FolderId {
+        let id = FolderId::of(folder);
+        self.has_hidden_changes |= id.created.is_none();
+        id
+    }
+
+    /// Watches the entry `path` of its folder. If there is no such folder, watches its parent for it.
     pub(crate) fn watch_entry(&mut self, path: &Path) {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         if let Some(known) = self.folders.get_mut(folder) {
@@ -164,7 +192,10 @@ impl Snapshot {
             }
         } else if let Ok(metadata) = std::fs::metadata(folder) {
             let names = Some(HashSet::from([name.to_owned()]));
-            self.folders.insert(folder.to_owned(), Folder { id: FolderId::of(&metadata), names });
+            let id = self.identify(&metadata);
+            self.folders.insert(folder.to_owned(), Folder { id, names });
+        } else {
+            self.watch_entry(folder);
         }
     }
 
@@ -173,6 +204,7 @@ impl Snapshot {
         if !path.is_symlink() {
             return;
         }
+        self.has_hidden_changes = true;
         if let Ok(target) = std::fs::canonicalize(path) {
             self.watch_entry(&target);
             self.targets.insert(path.to_owned(), target);

@@ -97,8 +97,7 @@ impl Debouncer {
             }
         }
         let Some(next) = next else {
-            let is_idle = self.pending.is_empty();
-            return if is_idle { Decision::Idle } else { Decision::Load(self.defer_torn(deferred)) };
+            return if self.is_idle() { Decision::Idle } else { Decision::Load(self.defer_torn(deferred)) };
         };
         let first =
             self.pending.iter().filter(|(path, _)| !deferred.contains(*path)).map(|(_, one)| one.first);
@@ -107,6 +106,11 @@ impl Debouncer {
             Some(late) => Decision::Wait(next.min(late)),
             None => Decision::Wait(next),
         }
+    }
+
+    /// Returns whether no file has changed since the last load.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// Returns the files that changed since the last load.

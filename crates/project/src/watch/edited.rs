@@ -112,7 +112,8 @@ impl EditedProject {
     }
 
     fn scan_and_load(&mut self, edited: &HashSet<PathBuf>) -> Result<Load, ProjectError> {
-        self.events.take();
+        let batch = self.events.take();
+        self.watcher.end_outdated(&batch);
         let mut scan = self.loader.scan();
         // A file in a new folder may have changed before the folder was watched.
         if self.watcher.watch_folders(&scan.snapshot) {

@@ -283,6 +283,8 @@ fn scan_project(root: &Path, options: &LoadOptions, snapshot: &mut Snapshot) {
         snapshot.watch_entry(&folder);
         snapshot.follow_link(&folder);
     }
+    // A link above the project may be replaced.
+    snapshot.has_hidden_changes |= std::fs::canonicalize(root).is_ok_and(|target| target != root);
     if options.selection.is_all() {
         scan_scripts(root, snapshot);
     }

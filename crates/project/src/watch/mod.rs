@@ -1,11 +1,12 @@
 //! Watching of a project: reloads it after every change of its files.
 //!
-//! `reload` is the loop. It scans the files with a `loader` every one to five seconds and after `notifications` of the operating
-//! system, and debounces the changes (`debounce`). [`LiveProject`] (`live`) decides what to keep of a load.
+//! `reload` is the loop. It scans the files with a `loader` after `notifications` of the operating system, and at intervals:
+//! often on `file_systems` that do not report all changes. It debounces the changes (`debounce`). [`LiveProject`] (`live`) decides what to keep of a load.
 //! [`EditedProject`] (`edited`) loads on demand, with the texts of an editor.
 
 mod debounce;
 mod edited;
+mod file_systems;
 mod live;
 mod loader;
 mod notifications;

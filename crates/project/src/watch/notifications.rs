@@ -2,7 +2,7 @@
 //!
 //! Notifications are only hints. Many are lost: for new folders, for the targets of links, on network file systems.
 //! Changes are detected by scans (`snapshot`). An event only triggers a scan sooner, and a close event shortens the
-//! debounce delay.
+//! debounce delay. Where all changes cause events ([`FolderWatcher::is_reliable`]), scans without an event are rare.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -14,6 +14,7 @@ use deftool_process::lock;
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 
+use super::file_systems::reports_all_changes;
 use crate::load::{Folder, FolderId, Snapshot};
 
 /// Delay after the last event. One save causes several events, and several files are often saved together.
@@ -66,7 +67,7 @@ pub(super) struct EventBatch {
     /// All paths with an event.
     pub(super) touched: HashSet<PathBuf>,
     /// Whether events may be missing.
-    pub(super) needs_rescan: bool,
+    pub(super) is_incomplete: bool,
     /// The number of the latest rescan request.
     pub(super) requested: u64,
 }
@@ -115,7 +116,6 @@ impl FileEvents {
         let mut state = lock(&self.state);
         state.requested += 1;
         let mine = state.requested;
-        state.batch.needs_rescan = true;
         state.event_times = Some((started, started));
         self.wakeup.notify_all();
         while state.completed < mine && !state.is_closed {
@@ -168,7 +168,7 @@ impl FileEvents {
                 }
             }
             // Rescan after a watcher error.
-            Ok(_) | Err(_) => state.batch.needs_rescan = true,
+            Ok(_) | Err(_) => state.batch.is_incomplete = true,
         }
         let now = Instant::now();
         state.event_times = Some((state.event_times.map_or(now, |(first, _)| first), now));
@@ -179,7 +179,7 @@ impl FileEvents {
 impl EventBatch {
     fn add(&mut self, path: PathBuf, write: Option<WriteState>) {
         if self.touched.len() >= MAX_WRITES {
-            *self = Self { needs_rescan: true, ..Self::default() };
+            *self = Self { is_incomplete: true, ..Self::default() };
         }
         if let Some(write) = write {
             self.writes.insert(path.clone(), write);
@@ -201,13 +201,15 @@ pub(super) struct FolderWatcher {
     /// `None` if the watcher could not be created. The regular scan still finds all changes, only later.
     watcher: Option<notify::RecommendedWatcher>,
     watched: HashMap<PathBuf, FolderId>,
+    /// Whether a change was found that no event reported, and no event has arrived since.
+    pub(super) is_silent: bool,
 }
 
 impl FolderWatcher {
     pub(super) fn new(events: &Arc<FileEvents>) -> Self {
         let recorder = Arc::clone(events);
         let watcher = notify::recommended_watcher(move |event| recorder.record(event)).ok();
-        Self { events: Arc::clone(events), watcher, watched: HashMap::new() }
+        Self { events: Arc::clone(events), watcher, watched: HashMap::new(), is_silent: false }
     }
 
     /// Waits until all earlier events are recorded.
@@ -216,6 +218,28 @@ impl FolderWatcher {
         for _ in 0..2 {
             let _ = self.watcher.as_mut().map(|watcher| watcher.configure(notify::Config::default()));
         }
+    }
+
+    /// Ends the watches of folders with an event, so that [`watch_folders`](Self::watch_folders) starts them again.
+    /// `notify` drops the watch of a path when its folder is removed or moved, even if the path already names another
+    /// folder. Returns whether watches ended, or events may be missing: a full scan is then necessary.
+    pub(super) fn end_outdated(&mut self, batch: &EventBatch) -> bool {
+        self.is_silent &= batch.touched.is_empty();
+        let is_outdated = |path: &PathBuf| batch.is_incomplete || batch.touched.contains(path);
+        let outdated: Vec<PathBuf> = self.watched.keys().filter(|path| is_outdated(path)).cloned().collect();
+        for path in &outdated {
+            self.watched.remove(path);
+            let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(path));
+        }
+        batch.is_incomplete || !outdated.is_empty()
+    }
+
+    /// Returns whether every change of a file in `snapshot` causes an event.
+    pub(super) fn is_reliable(&self, snapshot: &Snapshot) -> bool {
+        let watched: HashSet<&FolderId> = self.watched.values().collect();
+        let is_reliable =
+            |(path, folder): (&PathBuf, &Folder)| watched.contains(&folder.id) && reports_all_changes(path);
+        !self.is_silent && !snapshot.has_hidden_changes && snapshot.folders.iter().all(is_reliable)
     }
 
     /// Watches exactly the folders of `snapshot`. Returns whether folders were added: their files may have changed
@@ -263,6 +287,100 @@ impl FolderWatcher {
         let mut state = lock(&self.events.state);
         if state.names != names {
             state.names = names;
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::loader::{LoadTarget, Loader};
+    use super::*;
+    use crate::model::LoadOptions;
+
+    fn write(root: &Path, name: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+
+    fn snapshot_of(root: &Path) -> Arc<Snapshot> {
+        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+        Loader::new(LoadTarget::Project(root.to_owned()), root, options).scan().snapshot
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_another_is_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(folder.path()).unwrap();
+        let (root, script) = (place.join("root"), place.join("root/scripts/a.lua"));
+        write(&root, "specs/a.eld");
+        write(&root, "scripts/a.lua");
+        let events = Arc::<FileEvents>::default();
+        let mut watcher = FolderWatcher::new(&events);
+        assert!(watcher.watch_folders(&snapshot_of(&root)));
+        let next_batch = |watcher: &mut FolderWatcher| {
+            assert_eq!(events.wait(Instant::now() + Duration::from_secs(300)), Wakeup::Event);
+            watcher.flush();
+            events.take()
+        };
+        for number in 0..3 {
+            fs::rename(root.join("scripts"), place.join(format!("old-{number}"))).unwrap();
+            write(&root, "scripts/a.lua");
+            let batch = next_batch(&mut watcher);
+            assert!(watcher.end_outdated(&batch));
+            assert!(watcher.watch_folders(&snapshot_of(&root)));
+            events.take();
+            write(&root, "scripts/a.lua");
+            let batch = next_batch(&mut watcher);
+            assert!(batch.touched.contains(&script) && !watcher.end_outdated(&batch), "{batch:?}");
+        }
+    }
+
+    /// Changes a project and a folder outside of it.
+    type SetUp = fn(&Path, &Path);
+
+    #[test]
+    fn links_and_other_names_hide_changes() {
+        let setups: [(&str, SetUp, bool); 6] = [
+            ("plain files", |_, _| {}, false),
+            ("no folder of scripts", |root, _| fs::remove_dir_all(root.join("scripts")).unwrap(), false),
+            (
+                "link to a file",
+                |root, other| symlink(other.join("b.eld"), root.join("specs/b.eld")).unwrap(),
+                true,
+            ),
+            ("link to a folder", |root, other| symlink(other, root.join("specs/other")).unwrap(), true),
+            (
+                "second name of a file",
+                |root, other| fs::hard_link(root.join("scripts/a.lua"), other.join("c")).unwrap(),
+                true,
+            ),
+            (
+                "link above the project",
+                |root, other| {
+                    fs::rename(root, other.join("root")).unwrap();
+                    symlink(other, root.with_file_name("link")).unwrap();
+                },
+                true,
+            ),
+        ];
+        for (what, set_up, is_hidden) in setups {
+            let folder = tempfile::tempdir().unwrap();
+            let place = fs::canonicalize(folder.path()).unwrap();
+            let (root, other) = (place.join("root"), place.join("other"));
+            if fs::metadata(&place).unwrap().created().is_err() {
+                return;
+            }
+            write(&root, "specs/a.eld");
+            write(&root, "scripts/a.lua");
+            write(&other, "b.eld");
+            set_up(&root, &other);
+            let root = if root.exists() { root } else { place.join("link/root") };
+            assert_eq!(snapshot_of(&root).has_hidden_changes, is_hidden, "{what}");
         }
     }
 }

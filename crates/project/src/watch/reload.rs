@@ -1,8 +1,9 @@
 //! The watch loop: reloads a project when a file changes.
 //!
-//! All files are scanned (`snapshot`) every one to five seconds, depending on their number, and after notifications of
-//! the operating system (`notifications`). A notification about the content of known files causes a scan of those files
-//! only. Changed files are debounced (`debounce`). A new load reads the changed files and reuses the rest (`cache`).
+//! All files are scanned (`snapshot`) after notifications of the operating system (`notifications`). A notification about
+//! the content of known files causes a scan of those files only. Without notifications, all files are scanned at
+//! intervals that depend on their number: 1 to 60 seconds where every change causes a notification, and 1 to 5 seconds
+//! elsewhere. Changed files are debounced (`debounce`). A new load reads the changed files and reuses the rest (`cache`).
 //! Then the stamps are checked again, and if a file changed during the load, the load is discarded. A load is therefore
 //! a consistent snapshot of the project without half-written files. A new stamp with the same content is not a change.
 
@@ -17,11 +18,21 @@ use super::notifications::{FileEvents, FolderWatcher, Wakeup};
 use crate::load::find_root;
 use crate::model::{Load, LoadOptions, ProjectError};
 
-/// Minimum and maximum time between full scans.
-const RESCAN_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// The time between full scans: a multiple of the time of a scan, between two limits.
+struct RescanInterval {
+    ratio: u32,
+    least: Duration,
+    most: Duration,
+}
 
-/// Ratio of the time between full scans to the time of a scan: within the limits, scans use 1 % of a CPU.
-const RESCAN_RATIO: u32 = 100;
+/// Where changes may cause no notification: within the limits, scans use 1 % of a CPU.
+const FREQUENT: RescanInterval =
+    RescanInterval { ratio: 100, least: Duration::from_secs(1), most: Duration::from_secs(5) };
+
+/// Where every change causes a notification. Scans are the safeguard against errors in all that reports it, and use at
+/// most 0.05 % of a CPU.
+const RARE: RescanInterval =
+    RescanInterval { ratio: 2_000, least: Duration::from_secs(1), most: Duration::from_secs(60) };
 
 /// Maximum number of repeated scans while new folders are added to the watcher.
 const MAX_WATCH_ROUNDS: usize = 3;
@@ -128,7 +139,7 @@ pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader,
         let (is_rescan_due, is_retry_due) =
             (Instant::now() >= next_rescan, retry_at.is_some_and(|retry_at| Instant::now() >= retry_at));
         // Scan the files with events now, and everything else at the next full scan.
-        let is_full_scan = is_rescan_due || batch.needs_rescan;
+        let is_full_scan = watcher.end_outdated(&batch) || is_rescan_due || batch.requested != requested;
         if is_full_scan {
             requested = batch.requested;
         }
@@ -137,15 +148,19 @@ pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader,
         } else {
             loader.scan_changed(batch.touched.iter().chain(debouncer.pending()))
         };
-        let scan_start = Instant::now();
-        let scan = partial.unwrap_or_else(|| scan_and_watch(&loader, &mut watcher));
+        let scan = partial.unwrap_or_else(|| {
+            let (scan, pause) = scan_and_watch(&loader, &mut watcher);
+            let next = Instant::now() + pause;
+            next_rescan = if is_rescan_due { next } else { next.min(next_rescan) };
+            scan
+        });
         let now = Instant::now();
-        if is_rescan_due {
-            let (least, most) = RESCAN_INTERVAL;
-            next_rescan = now + ((now - scan_start) * RESCAN_RATIO).clamp(least, most);
+        let changed = loader.differences(&scan, (!is_rescan_due).then_some(&batch.touched));
+        if is_rescan_due && batch.touched.is_empty() && debouncer.is_idle() && !changed.is_empty() {
+            watcher.is_silent = true;
+            next_rescan = next_rescan.min(now + FREQUENT.most);
         }
         debouncer.record_writes(batch.writes);
-        let changed = loader.differences(&scan, (!is_rescan_due).then_some(&batch.touched));
         debouncer.update(now, changed, |path| scan.snapshot.targets.get(path));
         debounce_end = None;
         let deferred = match debouncer.decide(now) {
@@ -173,6 +188,11 @@ pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader,
             continue;
         }
         debouncer.mark_loaded(Instant::now(), &deferred);
+        // No further event may follow for deferred files, or when the reason of a failure ends.
+        debounce_end = (!deferred.is_empty()).then(Instant::now);
+        if loaded.is_err() {
+            next_rescan = next_rescan.min(now + FREQUENT.most);
+        }
         let has_new_content = loader.commit(&deferred);
         if (has_changes || has_new_content || loaded.is_err()) && handler.on_load(loaded, now).is_break() {
             return;
@@ -181,14 +201,41 @@ pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader,
     }
 }
 
-/// Scans all files and watches all folders found.
-fn scan_and_watch(loader: &Loader, watcher: &mut FolderWatcher) -> Scan {
+/// Scans all files and watches all folders found. Also returns the time until the next full scan.
+fn scan_and_watch(loader: &Loader, watcher: &mut FolderWatcher) -> (Scan, Duration) {
+    let started = Instant::now();
     let mut scan = loader.scan();
+    let mut has_new = true;
     for _ in 0..MAX_WATCH_ROUNDS {
-        if !watcher.watch_folders(&scan.snapshot) {
+        has_new = watcher.watch_folders(&scan.snapshot);
+        if !has_new {
             break;
         }
         scan = loader.scan();
     }
-    scan
+    let interval = if !has_new && watcher.is_reliable(&scan.snapshot) { RARE } else { FREQUENT };
+    let pause = interval.after(started.elapsed());
+    (scan, pause)
+}
+
+impl RescanInterval {
+    /// Returns the time until the next full scan after one that took `scan_time`.
+    fn after(&self, scan_time: Duration) -> Duration {
+        (scan_time * self.ratio).clamp(self.least, self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_project_uses_at_most_one_thousandth_of_a_cpu() {
+        for micros in [100, 1_000, 5_000, 30_000, 60_000] {
+            let scan_time = Duration::from_micros(micros);
+            let pause = RARE.after(scan_time);
+            assert!(pause >= scan_time * 1_000 && pause <= RARE.most, "{scan_time:?}: {pause:?}");
+            assert!(FREQUENT.after(scan_time) <= FREQUENT.most);
+        }
+    }
 }
