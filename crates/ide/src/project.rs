@@ -196,18 +196,18 @@ impl Project {
     /// Returns the tools that are defined in a spec file.
     pub(crate) fn tools_in(&self, path: &Path) -> impl Iterator<Item = &LoadedTool> {
         let name = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy();
-        self.load.tools.iter().filter(move |loaded| *loaded.file == *name)
+        self.load.tools.iter().map(AsRef::as_ref).filter(move |loaded| *loaded.file == *name)
     }
 
     /// Returns the tools called `name`.
     pub(crate) fn tools_called(&self, name: &str) -> impl Iterator<Item = &LoadedTool> {
-        self.load.tools.iter().filter(move |loaded| loaded.tool.name.value == name)
+        self.load.tools.iter().map(AsRef::as_ref).filter(move |loaded| loaded.tool.name.value == name)
     }
 
     /// Returns the tools whose script may be at `path`.
     pub(crate) fn tools_of_script(&self, path: &Path) -> impl Iterator<Item = &LoadedTool> {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        self.load.tools.iter().filter(move |loaded| {
+        self.load.tools.iter().map(AsRef::as_ref).filter(move |loaded| {
             // Most tools have neither the name nor a path, which is cheap to see.
             let may_be = loaded.tool.script.is_some() || loaded.tool.name.value == stem;
             may_be && self.script_of(loaded).is_some_and(|script| script == path)

@@ -37,7 +37,7 @@ pub struct Generation {
     /// The differences from the previous generation.
     pub changes: Changes,
     /// Sorted by name.
-    tools: Vec<LoadedTool>,
+    tools: Vec<Arc<LoadedTool>>,
     /// Whether tools of earlier generations were kept.
     has_kept: bool,
 }
@@ -132,19 +132,21 @@ impl Generation {
     }
 
     /// Creates the generation after `self` if `load` was made from its load, and differs only in scripts.
-    fn with_new_scripts(&self, load: &Load) -> Option<(Vec<LoadedTool>, Changes)> {
+    fn with_new_scripts(&self, load: &Load) -> Option<(Vec<Arc<LoadedTool>>, Changes)> {
         if self.has_kept || !load.shares_specs(&self.load) {
             return None;
         }
         let (mut tools, mut changes) = (self.tools.clone(), Changes::default());
         for (before, now) in self.load.tools.iter().zip(&load.tools) {
-            if let (ScriptState::Ready(before), ScriptState::Ready(script)) = (&before.script, &now.script)
+            if !Arc::ptr_eq(before, now)
+                && let (ScriptState::Ready(before), ScriptState::Ready(script)) =
+                    (&before.script, &now.script)
                 && !Arc::ptr_eq(before, script)
             {
                 let loaded = tools.get_mut(position(&self.tools, name_of(now)).ok()?)?;
                 // Emacs can hold another tool with the same name.
                 if Arc::ptr_eq(&loaded.tool, &now.tool) {
-                    loaded.script = now.script.clone();
+                    *loaded = Arc::clone(now);
                     changes.changed.push(name_of(now).to_owned());
                 }
             }
@@ -184,7 +186,7 @@ impl Generation {
         (Self { has_kept, ..Self::of(number, load, started, changes, tools) }, missing)
     }
 
-    fn of(number: u64, load: Load, started: Instant, changes: Changes, tools: Vec<LoadedTool>) -> Self {
+    fn of(number: u64, load: Load, started: Instant, changes: Changes, tools: Vec<Arc<LoadedTool>>) -> Self {
         // Compile new schemas now, so that the first request does not have to wait.
         for loaded in &tools {
             loaded.entry();
@@ -219,7 +221,7 @@ impl Generation {
 
     /// Returns the tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
-        self.tools.get(position(&self.tools, name).ok()?)
+        self.tools.get(position(&self.tools, name).ok()?).map(AsRef::as_ref)
     }
 
     /// Returns the tool called `name`.
@@ -249,12 +251,12 @@ impl Generation {
 
     /// Returns the tools, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
-        self.tools.iter()
+        self.tools.iter().map(AsRef::as_ref)
     }
 
     /// Returns the tools in spec order, followed by those that are not in `load`.
     fn in_order(&self) -> impl Iterator<Item = &LoadedTool> {
-        let written = self.load.tools.iter().map(name_of);
+        let written = self.load.tools.iter().map(|loaded| name_of(loaded));
         let mut seen = HashSet::new();
         let names = written.chain(self.tool_names()).filter(move |name| seen.insert(*name));
         names.filter_map(|name| self.tool(name))
@@ -262,7 +264,7 @@ impl Generation {
 
     /// Returns the tool names, sorted.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(name_of)
+        self.tools().map(name_of)
     }
 
     /// Returns the tools of a worker in spec order: the tools and exit tools in its lists. Without a list, all tools of
@@ -289,13 +291,13 @@ fn name_of(loaded: &LoadedTool) -> &str {
 }
 
 /// Returns the index of a tool in a list that is sorted by name, or the index at which it belongs.
-fn position(tools: &[LoadedTool], name: &str) -> Result<usize, usize> {
+fn position(tools: &[Arc<LoadedTool>], name: &str) -> Result<usize, usize> {
     tools.binary_search_by(|loaded| name_of(loaded).cmp(name))
 }
 
 /// Returns the first valid tool of each name, sorted by name.
-fn valid_tools(load: &Load) -> Vec<LoadedTool> {
-    let mut tools: Vec<LoadedTool> = load.valid_tools().cloned().collect();
+fn valid_tools(load: &Load) -> Vec<Arc<LoadedTool>> {
+    let mut tools: Vec<Arc<LoadedTool>> = load.shared_valid_tools().cloned().collect();
     tools.sort_by(|one, other| name_of(one).cmp(name_of(other)));
     tools.dedup_by(|next, first| name_of(next) == name_of(first));
     tools
@@ -304,7 +306,7 @@ fn valid_tools(load: &Load) -> Vec<LoadedTool> {
 /// Keeps tools of `before` that are broken in `load` or in a file with errors. Also keeps missing tools for which
 /// `is_gone` returns false, and returns their names.
 fn keep_last_good(
-    tools: &mut Vec<LoadedTool>,
+    tools: &mut Vec<Arc<LoadedTool>>,
     load: &Load,
     before: &Generation,
     changes: &mut Changes,
@@ -342,15 +344,19 @@ fn keep_last_good(
     missing
 }
 
-fn compare(before: &[LoadedTool], now: &[LoadedTool], changes: &mut Changes) {
+fn compare(before: &[Arc<LoadedTool>], now: &[Arc<LoadedTool>], changes: &mut Changes) {
     let is_gone = |name: &&str| position(now, name).is_err();
-    changes.removed = before.iter().map(name_of).filter(is_gone).map(str::to_owned).collect();
+    changes.removed =
+        before.iter().map(|loaded| name_of(loaded)).filter(is_gone).map(str::to_owned).collect();
     for loaded in now {
         let name = &loaded.tool.name.value;
         let Some(old) = position(before, name).ok().and_then(|index| before.get(index)) else {
             changes.added.push(name.clone());
             continue;
         };
+        if Arc::ptr_eq(old, loaded) {
+            continue;
+        }
         if !same(old, loaded) {
             changes.changed.push(name.clone());
         }

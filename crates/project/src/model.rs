@@ -159,8 +159,8 @@ pub struct Load {
     /// The spec files that this load reports on.
     pub checked: Vec<SourceId>,
     /// Tools and exit tools in file order, then in source order. Tools with a duplicate name are included; all but the
-    /// first are marked as not valid.
-    pub tools: Vec<LoadedTool>,
+    /// first are marked as not valid. Loads and generations share the tools that did not change.
+    pub tools: Vec<Arc<LoadedTool>>,
     /// Workers, in the same order. Duplicates are marked as not valid.
     pub workers: Vec<WorkerSpec>,
     /// MCP servers.
@@ -172,6 +172,10 @@ pub struct Load {
 impl Load {
     /// Returns the tools without errors, in order, each name once.
     pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.shared_valid_tools().map(AsRef::as_ref)
+    }
+
+    pub(crate) fn shared_valid_tools(&self) -> impl Iterator<Item = &Arc<LoadedTool>> {
         self.tools.iter().filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none())
     }
 
@@ -285,12 +289,12 @@ impl LoadedTool {
 
     /// Reuses parts of `before` that are unchanged: compiling a schema is expensive, and cached Lua states belong to
     /// one particular [`Script`].
-    pub(crate) fn reuse_from(&mut self, before: &Self) {
-        if let (ScriptState::Ready(script), ScriptState::Ready(known)) = (&mut self.script, &before.script)
+    pub(crate) fn reuse_from(self: &mut Arc<Self>, before: &Self) {
+        if let (ScriptState::Ready(script), ScriptState::Ready(known)) = (&self.script, &before.script)
             && !Arc::ptr_eq(script, known)
             && is_same_script(known, script)
         {
-            *script = Arc::clone(known);
+            Arc::make_mut(self).script = before.script.clone();
         }
         if self.entry.get().is_none()
             && let Some(entry) = before.entry.get()

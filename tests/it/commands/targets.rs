@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::schema::{Target, check_tools, emit};
@@ -62,7 +63,7 @@ fn targets_lists_all_targets_and_shows_one() {
 fn a_target_uses_its_own_description() {
     let mut load = load(r#"(deftool :name "now" :description "Tell the time.")"#);
     let text = Spanned::new(String::from("Tell the time, soon."), Span::new(1, 2));
-    let tool = std::sync::Arc::make_mut(&mut load.tools[0].tool);
+    let tool = Arc::make_mut(&mut Arc::make_mut(&mut load.tools[0]).tool);
     for target in Target::ALL {
         tool.overrides = vec![TargetOverride {
             target: Spanned::new(target.as_str().to_owned(), Span::default()),

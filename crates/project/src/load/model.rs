@@ -20,7 +20,7 @@ pub(super) struct SpecFile {
     pub(super) source: SourceFile,
     /// Whether `source` is the exact content: the file was readable, and no bytes were replaced.
     pub(super) is_lossless: bool,
-    pub(super) tools: Vec<LoadedTool>,
+    pub(super) tools: Vec<Arc<LoadedTool>>,
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
     /// The tools that were not selected.

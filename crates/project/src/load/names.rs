@@ -61,12 +61,12 @@ fn report_duplicate_tools(load: &mut Load) {
     load.findings.append(&mut findings);
     for index in invalid {
         if let Some(loaded) = load.tools.get_mut(index) {
-            Arc::make_mut(&mut loaded.tool).valid = false;
+            Arc::make_mut(&mut Arc::make_mut(loaded).tool).valid = false;
         }
     }
     for (index, first) in shadowed {
         if let Some(loaded) = load.tools.get_mut(index) {
-            loaded.shadowed_by = Some(first);
+            Arc::make_mut(loaded).shadowed_by = Some(first);
         }
     }
 }

@@ -290,7 +290,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
             tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
             load.findings.extend(findings);
         }
-        load.tools.push(LoadedTool::new(Arc::new(tool), Arc::clone(&name)));
+        load.tools.push(Arc::new(LoadedTool::new(Arc::new(tool), Arc::clone(&name))));
     }
     for finding in &mut load.findings {
         finding.fix.take_if(|fix| !kind.contains_fix(&file.text, &code, fix));

@@ -135,7 +135,7 @@ impl CallChecker<'_> {
         let whole = |message: String| Violation { path: String::new(), message };
         // Also validate calls of tools with other errors, which were already reported.
         let has_name = |loaded: &&LoadedTool| loaded.tool.name.value == call.name;
-        let broken_tool = || self.generation.load.tools.iter().find(has_name);
+        let broken_tool = || self.generation.load.tools.iter().map(AsRef::as_ref).find(has_name);
         let Some(loaded) = self.generation.tool(&call.name).or_else(broken_tool) else {
             let message = unknown_tool(&call.name, self.generation.tool_names()).message;
             return vec![invalid(whole(message), None)];

@@ -74,7 +74,7 @@ pub(super) fn run(options: &TestOptions, dirs: &CommandDirs) -> Result<Exit, Cli
     run.results.clear();
     let is_selected =
         |tool: &&LoadedTool| filter.is_none_or(|part| tool.tool.name.value.contains(part)) && tool.tool.valid;
-    let selected: Vec<&LoadedTool> = loaded.tools.iter().filter(is_selected).collect();
+    let selected: Vec<&LoadedTool> = loaded.tools.iter().map(AsRef::as_ref).filter(is_selected).collect();
     if !run.has_tools {
         let message = filter.map_or_else(
             || String::from("no tools to fuzz"),

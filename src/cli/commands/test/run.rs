@@ -232,7 +232,8 @@ impl TestRun {
     pub(super) fn of(load: &Load, filter: Option<&str>, is_list: bool) -> Self {
         let is_selected =
             |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
-        let selected: Vec<&LoadedTool> = load.tools.iter().filter(|loaded| is_selected(loaded)).collect();
+        let selected: Vec<&LoadedTool> =
+            load.tools.iter().map(AsRef::as_ref).filter(|loaded| is_selected(loaded)).collect();
         if selected.is_empty() && filter.is_some() {
             return Self::default();
         }
@@ -376,7 +377,7 @@ struct Forms(BTreeMap<(SourceId, u32), Span>);
 
 impl Forms {
     fn of(load: &Load) -> Self {
-        let forms = load.tools.iter().map(form);
+        let forms = load.tools.iter().map(|loaded| form(loaded));
         Self(forms.map(|form| ((form.source, form.span.start), form.span)).collect())
     }
 

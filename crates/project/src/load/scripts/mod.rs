@@ -83,7 +83,7 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
     let mut tools = std::mem::take(&mut load.tools);
     for (loaded, cached) in tools.iter_mut().zip(known) {
         let Some(mut cached) = cached else { continue };
-        loaded.script = reporter.report(load, &mut cached);
+        Arc::make_mut(loaded).script = reporter.report(load, &mut cached);
         cache.tools.insert(address(&loaded.tool), cached);
     }
     load.tools = tools;
@@ -124,7 +124,7 @@ pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
         if !cached.is_clean {
             return None;
         }
-        last.load.tools.get_mut(index)?.script = state;
+        Arc::make_mut(last.load.tools.get_mut(index)?).script = state;
         cache.tools.insert(address(&cached.tool), cached);
     }
     let load = last.load.clone();
