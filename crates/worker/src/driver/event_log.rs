@@ -121,6 +121,18 @@ impl EventLog {
         }
     }
 
+    /// Returns the first event at or after an index that is not a delta, and its index.
+    pub(super) fn step_from(&self, index: usize) -> Option<(usize, Arc<Event>)> {
+        let rest = self.entries.iter().enumerate().skip(index);
+        let is_other = |(_, entry): &(usize, &Entry)| matches!(entry.decode(), Decoded::Other(_));
+        let step = rest.filter(is_other).find_map(|(index, entry)| {
+            self.event(*entry).filter(|event| !is_delta(event)).map(|event| (index, event))
+        });
+        // The last event is not an entry.
+        let last = self.entries.len().max(index);
+        step.or_else(|| self.get(last).map(|event| (last, event)))
+    }
+
     /// Returns all events.
     pub(super) fn iter(&self) -> impl Iterator<Item = Arc<Event>> {
         (0..self.len()).filter_map(|index| self.get(index))
@@ -145,6 +157,11 @@ impl EventLog {
             Decoded::Other(index) => Arc::clone(self.others.get(index)?),
         })
     }
+}
+
+/// Whether an event is a piece of the text or the reasoning. All other events are steps of the request.
+pub(super) fn is_delta(event: &Event) -> bool {
+    matches!(event, Event::Text { .. } | Event::Reasoning { .. })
 }
 
 /// Loads the end of a list into the cache.
@@ -193,6 +210,9 @@ mod tests {
             assert_eq!(stored(&log)[..events.len()], events);
             assert_eq!(log.get(events.len()).as_deref(), Some(&Event::Finished(outcome)));
             assert_eq!(log.get(events.len() + 1), None);
+            let steps = std::iter::successors(log.step_from(0), |(index, _)| log.step_from(index + 1));
+            let steps: Vec<usize> = steps.map(|(index, _)| index).collect();
+            assert_eq!(steps, [4, events.len()], "the warning and the end");
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::event_log::EventLog;
+use super::event_log::{EventLog, is_delta};
 use crate::time::Clock;
 
 /// Maximum wait for the last bytes of a server that was lost.
@@ -51,7 +51,10 @@ struct State {
     /// When the server was lost.
     lost_at: Option<Instant>,
     events: EventLog,
+    /// The readers that wait for any event.
     readers: Readers,
+    /// The readers that wait for an event other than a delta.
+    step_readers: Readers,
     status: RequestStatus,
     conversation: Vec<Arc<Message>>,
     outcome: Option<Arc<Outcome>>,
@@ -88,6 +91,7 @@ impl RequestRecord {
             lost_at: None,
             events: EventLog::default(),
             readers: Readers::default(),
+            step_readers: Readers::default(),
             status,
             conversation: Vec::new(),
             outcome: None,
@@ -124,6 +128,7 @@ impl RequestRecord {
         // It only grows, apart from `replace_conversation`.
         let known = state.conversation.len();
         state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
+        let has_step = events.iter().any(|event| !is_delta(event));
         for event in events {
             match &event {
                 Event::Finished(outcome) => {
@@ -143,8 +148,10 @@ impl RequestRecord {
         }
         state.status = status;
         let readers = std::mem::take(&mut state.readers);
+        let step_readers = has_step.then(|| std::mem::take(&mut state.step_readers));
         drop(state);
         readers.wake();
+        step_readers.into_iter().for_each(Readers::wake);
     }
 
     /// Adds a log line of a call to the recording and to `journal`. Does nothing after the end.
@@ -265,6 +272,18 @@ impl RequestRecord {
         Poll::Pending
     }
 
+    /// Waits for the first event at or after an index that is not a delta. Also returns its index. `None` after the last
+    /// one.
+    fn poll_step(&self, index: usize, context: &Context<'_>) -> Poll<Option<(usize, Arc<Event>)>> {
+        let mut state = lock(&self.state);
+        let step = state.events.step_from(index);
+        if step.is_some() || state.outcome.is_some() {
+            return Poll::Ready(step);
+        }
+        state.step_readers.add(context.waker());
+        Poll::Pending
+    }
+
     /// Assigns a slot to the request.
     pub(crate) fn assign_slot(&self) {
         self.slot.notify_one();
@@ -359,6 +378,14 @@ impl EventStream {
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = poll_fn(|context| self.record.poll_event(self.next, context)).await?;
         self.next += 1;
+        Some(event)
+    }
+
+    /// Returns the next event that is not a delta of the text or the reasoning; `None` after `finished`. Deltas do not
+    /// wake the task.
+    pub async fn next_step(&mut self) -> Option<Arc<Event>> {
+        let (index, event) = poll_fn(|context| self.record.poll_step(self.next, context)).await?;
+        self.next = index + 1;
         Some(event)
     }
 }

@@ -325,7 +325,7 @@ impl Worker {
         async {
             let record = record?;
             let mut events = EventStream::new(Arc::clone(&record), 0);
-            while events.next().await.is_some() {}
+            while events.next_step().await.is_some() {}
             record.outcome().ok_or(ResultError::NotReady)
         }
     }
