@@ -15,5 +15,5 @@
 mod message;
 mod reader;
 
-pub use message::{Error, Id, Message, code};
-pub use reader::{Framing, MAX_MESSAGE, Reader, Received, write};
+pub use message::{Error, Id, Message, Notification, code};
+pub use reader::{Framing, MAX_MESSAGE, Reader, Received, append, write};

@@ -1,7 +1,8 @@
 //! Messages.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 /// The ID of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,26 +116,50 @@ impl Message {
             _ => Err(reject(id, code::INVALID_REQUEST, String::from("expected a string as `method`"))),
         }
     }
+}
 
-    /// Returns the message as JSON.
-    pub fn to_json(&self) -> Value {
-        let mut json = json!({"jsonrpc": "2.0"});
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("jsonrpc", "2.0")?;
         match self {
             Self::Request { id, method, params } => {
-                (json["id"], json["method"], json["params"]) = (json!(id), json!(method), params.clone());
+                members.serialize_entry("id", id)?;
+                members.serialize_entry("method", method)?;
+                members.serialize_entry("params", params)?;
             }
             Self::Notification { method, params } => {
-                (json["method"], json["params"]) = (json!(method), params.clone());
+                members.serialize_entry("method", method)?;
+                members.serialize_entry("params", params)?;
             }
             Self::Response { id, result } => {
-                json["id"] = json!(id);
+                members.serialize_entry("id", id)?;
                 match result {
-                    Ok(result) => json["result"] = result.clone(),
-                    Err(error) => json["error"] = json!(error),
+                    Ok(result) => members.serialize_entry("result", result)?,
+                    Err(error) => members.serialize_entry("error", error)?,
                 }
             }
         }
-        json
+        members.end()
+    }
+}
+
+/// A notification to send. Its parameters are serialised without an intermediate [`Value`].
+#[derive(Debug, Clone, Copy)]
+pub struct Notification<'m, P> {
+    /// The method.
+    pub method: &'m str,
+    /// The parameters.
+    pub params: P,
+}
+
+impl<P: Serialize> Serialize for Notification<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(Some(3))?;
+        members.serialize_entry("jsonrpc", "2.0")?;
+        members.serialize_entry("method", self.method)?;
+        members.serialize_entry("params", &self.params)?;
+        members.end()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
+use serde::Serialize;
+
 use crate::message::{Error, Message, code};
 
 /// Maximum size of a message in bytes.
@@ -189,26 +191,46 @@ fn too_large() -> Received {
     invalid(code::INVALID_REQUEST, format!("message ignored: larger than {} MiB", MAX_MESSAGE >> 20))
 }
 
+/// Appends a message to a buffer, so that several messages can be written together.
+///
+/// # Errors
+/// If the message cannot be serialised. The buffer is then unchanged.
+pub fn append(buffer: &mut Vec<u8>, framing: Framing, message: &impl Serialize) -> serde_json::Result<()> {
+    let start = buffer.len();
+    if let Err(error) = serde_json::to_writer(&mut *buffer, message) {
+        buffer.truncate(start);
+        return Err(error);
+    }
+    match framing {
+        Framing::Lines => buffer.push(b'\n'),
+        Framing::Headers => {
+            let header = format!("Content-Length: {}\r\n\r\n", buffer.len() - start);
+            buffer.splice(start..start, header.into_bytes());
+        }
+    }
+    Ok(())
+}
+
 /// Writes a message and flushes `output`.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn write(output: &mut impl Write, framing: Framing, message: &Message) -> io::Result<()> {
-    let mut text = message.to_json().to_string();
-    match framing {
-        Framing::Headers => write!(output, "Content-Length: {}\r\n\r\n", text.len())?,
-        Framing::Lines => text.push('\n'),
-    }
-    output.write_all(text.as_bytes())?;
+    let mut bytes = Vec::new();
+    append(&mut bytes, framing, message)?;
+    output.write_all(&bytes)?;
     output.flush()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::message::Id;
+    use crate::message::{Id, Notification};
 
     /// Returns a line for each part of the input.
     fn received(input: &[u8]) -> Vec<String> {
@@ -216,7 +238,7 @@ mod tests {
         let mut found = Vec::new();
         while let Some(part) = reader.receive().unwrap() {
             found.push(match part {
-                Received::Message(message) => message.to_json().to_string(),
+                Received::Message(message) => serde_json::to_string(&message).unwrap(),
                 Received::Invalid(Message::Response { result: Err(error), .. }) => error.message,
                 Received::Invalid(other) => panic!("{other:?}"),
             });
@@ -280,6 +302,37 @@ mod tests {
             assert_eq!(serde_json::to_string(&found).unwrap(), id);
         }
         assert_ne!(Id::Text(String::from("1")), Id::Number(1));
+    }
+
+    #[test]
+    fn appends_messages_that_are_read_back() {
+        let (id, error) = (Some(Id::Number(1)), Error::new(code::CANCELED, "canceled"));
+        let method = || String::from("a");
+        let messages = [
+            Message::Request { id: Id::Text(String::from("x")), method: method(), params: json!([1]) },
+            Message::Notification { method: method(), params: Value::Null },
+            Message::Response { id: id.clone(), result: Ok(json!({"b": 2})) },
+            Message::Response { id, result: Err(error) },
+        ];
+        let texts = [
+            r#"{"jsonrpc":"2.0","id":"x","method":"a","params":[1]}"#,
+            r#"{"jsonrpc":"2.0","method":"a","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"b":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"canceled"}}"#,
+        ];
+        for framing in [Framing::Headers, Framing::Lines] {
+            let mut buffer = Vec::new();
+            for message in &messages {
+                append(&mut buffer, framing, message).unwrap();
+            }
+            append(&mut buffer, framing, &Notification { method: "a", params: () }).unwrap();
+            assert_eq!(received(&buffer), [&texts[..], &texts[1..2]].concat());
+            // A value that is not JSON leaves the buffer as it was.
+            let before = buffer.clone();
+            let params = HashMap::from([((1, 2), 3)]);
+            append(&mut buffer, framing, &Notification { method: "a", params }).unwrap_err();
+            assert_eq!(buffer, before);
+        }
     }
 
     proptest! {

@@ -1,25 +1,24 @@
 //! Messages to the client.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deftool_jsonrpc::{Error, Framing, Id, Message, write};
+use deftool_jsonrpc::{Error, Framing, Id, Message, Notification, append};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::AsyncWrite;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use crate::output::Output;
 use crate::protocol::CancelParams;
 
-/// Maximum number of messages that wait for the client.
-const MAX_QUEUE: usize = 16;
-
-/// The client of a server. A message waits until there is room in the queue. Messages to a client that is gone are
-/// dropped.
+/// The client of a server.
 #[derive(Clone)]
 pub(crate) struct Client {
-    messages: mpsc::Sender<Message>,
+    output: Arc<Output>,
+    framing: Framing,
     /// The requests of the server without a response.
     open: Arc<Mutex<OpenRequests>>,
     last_id: Arc<AtomicI64>,
@@ -28,34 +27,54 @@ pub(crate) struct Client {
 type OpenRequests = HashMap<Id, oneshot::Sender<Result<Value, Error>>>;
 
 impl Client {
-    /// Starts a thread that writes the messages. Also returns a receiver that is closed when the thread ends: after the
-    /// last handle was dropped, or when `output` failed.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
+    /// Starts to write to `output`. The token is canceled at the end: after [`Client::close`], or when `output` failed.
     pub(crate) fn start(
-        mut output: impl Write + Send + 'static,
+        output: impl AsyncWrite + Send + 'static,
         framing: Framing,
-    ) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
-        let (messages, mut queue) = mpsc::channel::<Message>(MAX_QUEUE);
-        let (ended, end) = oneshot::channel();
-        std::thread::Builder::new().name(String::from("deftool-rpc-writer")).spawn(move || {
-            while let Some(message) = queue.blocking_recv() {
-                if write(&mut output, framing, &message).is_err() {
-                    break;
-                }
-            }
-            drop(ended);
-        })?;
-        Ok((Self { messages, open: Arc::default(), last_id: Arc::default() }, end))
+    ) -> (Self, CancellationToken) {
+        let (output, end) = Output::start(output);
+        (Self { output, framing, open: Arc::default(), last_id: Arc::default() }, end)
     }
 
-    pub(crate) async fn send(&self, message: Message) {
-        let _ = self.messages.send(message).await;
+    /// Ends the output after the messages that wait for the client.
+    pub(crate) fn close(&self) {
+        self.output.close();
     }
 
+    /// Waits until the client has read enough for more messages.
+    pub(crate) async fn room(&self) {
+        self.output.room().await;
+    }
+
+    /// Sends a message, also without [`room`](Self::room).
+    pub(crate) fn send(&self, message: &impl Serialize) {
+        let mut bytes = Vec::new();
+        self.append(&mut bytes, message);
+        self.output.push(&bytes);
+    }
+
+    pub(crate) fn respond(&self, id: Id, result: Result<Value, Error>) {
+        self.send(&Message::Response { id: Some(id), result });
+    }
+
+    /// Sends a notification when there is room.
     pub(crate) async fn notify(&self, method: &str, params: impl Serialize) {
-        self.send(Message::Notification { method: method.to_owned(), params: to_json(params) }).await;
+        self.room().await;
+        self.send(&Notification { method, params });
+    }
+
+    /// Adds a message to messages for [`send_batch`](Self::send_batch).
+    pub(crate) fn append(&self, batch: &mut Vec<u8>, message: &impl Serialize) {
+        if let Err(error) = append(batch, self.framing, message) {
+            tracing::error!(%error, "cannot serialise a message");
+        }
+    }
+
+    /// Sends the messages when there is room, and removes them from `batch`.
+    pub(crate) async fn send_batch(&self, batch: &mut Vec<u8>) {
+        self.room().await;
+        self.output.push(batch);
+        batch.clear();
     }
 
     /// Sends a request and waits for its response. Dropping the future cancels the request.
@@ -67,7 +86,8 @@ impl Client {
         let (sender, response) = oneshot::channel();
         self.open().insert(id.clone(), sender);
         let _open = OpenRequest { client: self, id: id.clone() };
-        self.send(Message::Request { id, method: method.to_owned(), params: to_json(params) }).await;
+        self.room().await;
+        self.send(&Message::Request { id, method: method.to_owned(), params: to_json(params) });
         match response.await {
             Ok(response) => response,
             // The sender is removed only with a response or by this function.
@@ -100,8 +120,8 @@ impl Drop for OpenRequest<'_> {
         if self.client.open().remove(&self.id).is_none() {
             return;
         }
-        let (client, params) = (self.client.clone(), CancelParams { id: self.id.clone() });
-        tokio::spawn(async move { client.notify("$/cancelRequest", params).await });
+        let params = CancelParams { id: self.id.clone() };
+        self.client.send(&Notification { method: "$/cancelRequest", params });
     }
 }
 

@@ -23,14 +23,15 @@
 //! ```
 //!
 //! Invariants: a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
-//! the client approved it; all queues are bounded, so a client that does not read stops the server from reading; when
-//! the client disconnects, all calls, requests and managed servers end.
+//! the client approved it; all queues are bounded, so requests wait for a client that does not read; messages that are
+//! ready together are written together, in their order; when the client disconnects, all calls, requests and managed servers end.
 
 mod calls;
 mod client;
 #[cfg(feature = "definitions")]
 pub mod definitions;
 mod host;
+mod output;
 mod project;
 pub mod protocol;
 mod requests;

@@ -270,7 +270,7 @@ pub struct EventParams {
     /// The index of the event.
     pub index: usize,
     /// The event.
-    pub event: Event,
+    pub event: Arc<Event>,
 }
 
 /// The parameters of the notification `log`.

@@ -2,7 +2,7 @@
 
 use deftool_chat::Message;
 use deftool_chat::request::Event;
-use deftool_jsonrpc::{Error, code};
+use deftool_jsonrpc::{Error, Notification, code};
 use deftool_lang::tool::TraceContext;
 use deftool_worker::{EventStream, SubmitRequest, Worker};
 use tokio_util::sync::CancellationToken;
@@ -11,6 +11,9 @@ use crate::protocol::{
     Empty, EventParams, EventsParams, EventsResult, RequestId, RequestResult, SubmitParams,
 };
 use crate::session::Session;
+
+/// Size from which the ready events of a request are sent, in bytes.
+const MAX_BATCH: usize = 32 << 10;
 
 impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
@@ -51,14 +54,23 @@ impl Session {
         let EventsParams { request_id, from } = params;
         let worker = self.worker_of(&request_id)?;
         let mut events = worker.events(&request_id, from).ok_or_else(|| unknown_request(&request_id))?;
-        let mut index = from;
-        while let Some(event) = events.next().await {
-            if let Event::ToolFinished { .. } = &*event {
-                self.flush_script_events().await;
+        let (mut index, mut batch) = (from, Vec::new());
+        while let Some(first) = events.next().await {
+            let mut next = Some(first);
+            while let Some(event) = next {
+                if let Event::ToolFinished { .. } = &*event {
+                    // The log lines of the call are sent after the earlier events, and before this one.
+                    self.client.send_batch(&mut batch).await;
+                    self.flush_script_events().await;
+                }
+                let params = EventParams { request_id: request_id.clone(), index, event };
+                self.client.append(&mut batch, &Notification { method: "event", params });
+                index += 1;
+                next = if batch.len() < MAX_BATCH { events.try_next() } else { None };
             }
-            let event = Event::clone(&event);
-            self.client.notify("event", EventParams { request_id: request_id.clone(), index, event }).await;
-            index += 1;
+            self.client.send_batch(&mut batch).await;
+            // The events of a request that has ended are always ready.
+            tokio::task::consume_budget().await;
         }
         Ok(EventsResult { count: index })
     }
@@ -68,6 +80,7 @@ impl Session {
         let worker = self.worker_of(id)?;
         let unknown = || unknown_request(id);
         let outcome = worker.wait(id).await.map_err(|_| unknown())?;
+        self.client.room().await;
         let messages = worker.conversation(id).ok_or_else(unknown)?;
         Ok(RequestResult { outcome: (*outcome).clone(), messages })
     }
@@ -92,7 +105,7 @@ fn unknown_request(id: &str) -> Error {
 async fn ask_for_approvals(session: Session, worker: Worker, request_id: String, mut events: EventStream) {
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_step().await {
         let Event::Approval { id, name, arguments, answer: None } = &*event else { continue };
         let (call_id, tool, arguments) = (id.clone(), name.clone(), arguments.clone().unwrap_or_default());
         let (asking, worker, request_id) = (session.clone(), worker.clone(), request_id.clone());

@@ -1,11 +1,13 @@
 //! The loop of the server: reads messages, and ends everything when the client is gone.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read};
 use std::time::Duration;
 
 use deftool_jsonrpc::{Framing, Id, Message, Reader, Received};
 use serde_json::json;
+use tokio::io::AsyncWrite;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
@@ -23,12 +25,12 @@ const LAST_MESSAGES: Duration = Duration::from_secs(2);
 /// Then cancels all requests, and waits for the end of managed servers. Must be called in a multi-threaded runtime.
 ///
 /// # Errors
-/// If a thread cannot be started.
+/// If the thread that reads `input` cannot be started.
 pub async fn serve(
     host: Host,
     script_events: ScriptEvents,
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: impl AsyncWrite + Send + 'static,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let (sender, mut messages) = mpsc::channel(MAX_READ_AHEAD);
@@ -41,23 +43,21 @@ pub async fn serve(
     };
     // A client that never sent a message gets none.
     let Some((framing, first)) = first else { return Ok(()) };
-    let (client, mut end) = Client::start(output, framing)?;
+    let (client, end) = Client::start(output, framing);
     let session = Session::start(host, script_events, client.clone());
     let shutdown = tokio::select! {
         shutdown = handle(&session, first, &mut messages) => shutdown,
-        _ = &mut end => None,
+        () = end.cancelled() => None,
         () = stop.cancelled() => None,
     };
     session.stop().await;
-    let last = async {
-        session.tasks.wait().await;
-        if let Some(id) = shutdown {
-            client.send(Message::Response { id: Some(id), result: Ok(json!({})) }).await;
-        }
-        drop((session, client));
-        let _ = end.await;
-    };
-    let _ = tokio::time::timeout(LAST_MESSAGES, last).await;
+    let deadline = Instant::now() + LAST_MESSAGES;
+    let _ = timeout_at(deadline, session.tasks.wait()).await;
+    if let Some(id) = shutdown {
+        client.respond(id, Ok(json!({})));
+    }
+    client.close();
+    let _ = timeout_at(deadline, end.cancelled()).await;
     Ok(())
 }
 
@@ -84,7 +84,10 @@ async fn handle(
                 return Some(id);
             }
             Received::Message(message) => session.handle(message).await,
-            Received::Invalid(response) => session.client.send(response).await,
+            Received::Invalid(response) => {
+                session.client.room().await;
+                session.client.send(&response);
+            }
         }
         next = messages.recv().await.map(|(_, received)| received);
     }

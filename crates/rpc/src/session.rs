@@ -8,7 +8,7 @@ use deftool_lang::spec::nearest;
 use deftool_script::ScriptEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,8 +18,12 @@ use crate::protocol::{CancelParams, LogParams, METHODS, ProgressParams, Reloaded
 use crate::script_events::{Queued, ScriptEvents};
 use crate::workers::Workers;
 
-/// Maximum number of requests without a response.
-const MAX_OPEN: usize = 128;
+/// Maximum number of requests without a response. One that waits for a model needs a few kilobytes.
+const MAX_OPEN: usize = 4096;
+
+/// Maximum number of open requests that run tools or load the project: they need threads, and the results of calls wait
+/// for a client that does not read.
+const MAX_RUNNING: usize = 128;
 
 /// The session of a client.
 #[derive(Clone)]
@@ -33,6 +37,8 @@ pub(crate) struct Session {
     pub(crate) tasks: TaskTracker,
     /// Cancels each request without a response.
     open: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+    /// The permits of requests that run tools or load the project.
+    running: Arc<Semaphore>,
 }
 
 impl Session {
@@ -45,6 +51,7 @@ impl Session {
             canceled: CancellationToken::new(),
             tasks: TaskTracker::new(),
             open: Arc::default(),
+            running: Arc::new(Semaphore::new(MAX_RUNNING)),
         };
         session.spawn(report_reloads(session.clone()));
         session.spawn(report_script_events(session.clone(), script_events.receiver));
@@ -75,7 +82,8 @@ impl Session {
         match message {
             Message::Request { id, method, params } => {
                 if let Err(error) = self.answer_later(id.clone(), method, params) {
-                    self.client.send(Message::Response { id: Some(id), result: Err(error) }).await;
+                    self.client.room().await;
+                    self.client.respond(id, Err(error));
                 }
             }
             Message::Notification { method, params } => {
@@ -92,23 +100,31 @@ impl Session {
 
     /// Starts to answer a request.
     fn answer_later(&self, id: Id, method: String, params: Value) -> Result<(), Error> {
+        let too_many = |limit: usize| {
+            let message = format!("too many open requests; wait for one of {limit} to finish");
+            Error::new(code::REQUEST_FAILED, message)
+        };
         let canceled = self.canceled.child_token();
-        {
+        let runs = matches!(method.as_str(), "call" | "check");
+        let permit = {
             let mut open = self.open();
             if open.contains_key(&id) {
-                return Err(Error::new(
-                    code::INVALID_REQUEST,
-                    "another request with this ID is not finished",
-                ));
+                let message = "another request with this ID is not finished";
+                return Err(Error::new(code::INVALID_REQUEST, message));
             }
             if open.len() >= MAX_OPEN {
-                let message = format!("too many open requests; wait for one of {MAX_OPEN} to finish");
-                return Err(Error::new(code::REQUEST_FAILED, message));
+                return Err(too_many(MAX_OPEN));
             }
+            let permit = runs.then(|| Arc::clone(&self.running).try_acquire_owned()).transpose();
+            let permit = permit.map_err(|_| too_many(MAX_RUNNING))?;
             open.insert(id.clone(), canceled.clone());
-        }
+            permit
+        };
         let session = self.clone();
         self.tasks.spawn(async move {
+            let _permit = permit;
+            // Results are not computed for a client that does not read: they would need memory.
+            session.client.room().await;
             let result = tokio::select! {
                 // A result that is ready is sent even after cancellation: a client that closed stdin may still read.
                 biased;
@@ -116,7 +132,7 @@ impl Session {
                 () = canceled.cancelled() => Err(Error::new(code::CANCELED, "canceled")),
             };
             session.open().remove(&id);
-            session.client.send(Message::Response { id: Some(id), result }).await;
+            session.client.respond(id, result);
         });
         Ok(())
     }

@@ -83,7 +83,7 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         }),
     };
     let exit = serve_client("a program", |stop| {
-        serve(host, script_events, std::io::stdin(), std::io::stdout(), stop)
+        serve(host, script_events, std::io::stdin(), tokio::io::stdout(), stop)
     })?;
     if let Some(Err(message)) = journal.map(|journal| journal::close(&journal)) {
         eprint_error(&message);

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod client;
+mod output;
 
 use std::fs;
 use std::io::Write;
@@ -367,9 +368,13 @@ fn bad_messages_have_clear_errors_and_end_nothing() {
     client.connection.send(&json!({"jsonrpc": "2.0", "id": 77, "result": null}));
     client.connection.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}}));
     client.connection.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": 3}));
-    // An ID that is in use, and more requests than are allowed.
+    // An ID that is in use, and more calls than are allowed.
     let open: Vec<i64> = (0..128).map(|_| client.send("call", json!({"tool": "wait"}))).collect();
-    assert!(client.error("list", json!({})).starts_with("-32803 too many open requests"));
+    for method in ["call", "check"] {
+        let error = client.error(method, json!({"tool": "count"}));
+        assert_eq!(error, "-32803 too many open requests; wait for one of 128 to finish");
+    }
+    client.request("list", json!({}));
     client.connection.send(&json!({"jsonrpc": "2.0", "id": open[0], "method": "list"}));
     assert_eq!(error_of(&client.response(open[0])), "-32600 another request with this ID is not finished");
     client.shut_down();

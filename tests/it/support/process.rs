@@ -14,3 +14,9 @@ pub(crate) fn peak_memory(id: u32) -> u64 {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse().unwrap()
 }
+
+/// Returns the number of `write` calls of a process so far.
+pub(crate) fn write_calls(id: u32) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{id}/io")).unwrap();
+    io.lines().find_map(|line| line.strip_prefix("syscw: ")).unwrap().parse().unwrap()
+}
