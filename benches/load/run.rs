@@ -1,13 +1,17 @@
-//! One reply of 50,000 chunks through `deftool run`, beside curl: CPU time and context switches of the process.
+//! One reply of 50,000 chunks through `deftool run` and `deftool rpc`, beside curl: CPU time and context switches of the process.
 
 use std::process::{Command, Stdio};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
+use crate::rpc;
 use crate::server::{RUN_CHUNKS, Server};
 
 const ROUNDS: usize = 7;
+
+/// Runs a program to its end.
+type Program<'a> = Box<dyn FnMut() + 'a>;
 
 pub(crate) fn measure() {
     let server = Server::start();
@@ -30,14 +34,16 @@ pub(crate) fn measure() {
             command.args(options).current_dir(&home).env("XDG_STATE_HOME", &home);
             command
         };
-        let mut programs = [
-            ("curl", curl(), Vec::new()),
-            ("run", run(&[]), Vec::new()),
-            ("run --json", run(&["--json"]), Vec::new()),
+        let (mut curl, mut run, mut run_json) = (curl(), run(&[]), run(&["--json"]));
+        let mut programs: [(&str, Program, Vec<Cost>); 4] = [
+            ("curl", Box::new(|| execute(&mut curl)), Vec::new()),
+            ("run", Box::new(|| execute(&mut run)), Vec::new()),
+            ("run --json", Box::new(|| execute(&mut run_json)), Vec::new()),
+            ("rpc", Box::new(|| rpc::read(&server, prompt)), Vec::new()),
         ];
         for _ in 0..ROUNDS {
-            for (_, command, costs) in &mut programs {
-                costs.push(cost(command));
+            for (_, program, costs) in &mut programs {
+                costs.push(cost(program));
             }
         }
         let median = |costs: &[Cost]| {
@@ -67,13 +73,18 @@ struct Cost {
 }
 
 /// Runs a program to its end.
-fn cost(command: &mut Command) -> Cost {
+fn execute(command: &mut Command) {
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap();
+    assert!(ended.success(), "{command:?}: {ended}");
+}
+
+/// Returns the cost of a program that `program` runs to its end.
+fn cost(program: impl FnOnce()) -> Cost {
     let of_children = || getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let cpu = |usage: &Usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     let switches = |usage: &Usage| usage.voluntary_context_switches() + usage.involuntary_context_switches();
     let before = of_children();
-    let ended = command.stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap();
-    assert!(ended.success(), "{command:?}: {ended}");
+    program();
     let after = of_children();
     Cost {
         cpu_us: (cpu(&after) - cpu(&before)) as f64 / RUN_CHUNKS as f64,

@@ -11,11 +11,11 @@ use crate::meter::{Cpu, allow_descriptors, now_us, spread, status};
 use crate::reader::{Consumer, Reader, Reading, Way};
 use crate::server::{Server, TOKEN_PACE, stamps};
 
-const STREAMS: usize = 1_000;
+pub(crate) const STREAMS: usize = 1_000;
 /// Time in which the streams are started, evenly spaced.
-const RAMP: Duration = Duration::from_secs(1);
+pub(crate) const RAMP: Duration = Duration::from_secs(1);
 /// Duration of the measurement after all streams have started.
-const MEASUREMENT: Duration = Duration::from_secs(10);
+pub(crate) const MEASUREMENT: Duration = Duration::from_secs(10);
 /// Time in which individual streams are canceled at random.
 const CANCELS: Duration = Duration::from_secs(2);
 
