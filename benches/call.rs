@@ -93,6 +93,18 @@ fn tight_loop(bencher: Bencher) {
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 
+/// 200,000 random numbers, or strings, in a table that is sorted without a comparator.
+#[divan::bench(args = ["math.random()", "tostring(math.random())"], sample_count = 20)]
+fn sort(bencher: Bencher, value: &str) {
+    let source = format!(
+        "return function() local t = table.create(200000, 0) for i = 1, 200000 do t[i] = {value} end table.sort(t) end"
+    );
+    let script = Arc::new(Script::new("sort", "scripts/sort.lua", source));
+    let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
+    let arguments = Arguments::default();
+    bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
+}
+
 /// Compiling a script and reading its contract.
 #[divan::bench]
 fn check(bencher: Bencher) {
