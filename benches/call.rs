@@ -4,6 +4,8 @@
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, LazyLock};
 
 use deftool_lang::schema::{ArgumentValidator, Arguments};
@@ -177,6 +179,29 @@ fn a_new_process(bencher: Bencher) {
         let runner = ScriptRunner::new(in_processes());
         runtime.block_on(runner.call(Arc::clone(&script), call_of_weather(), CallContext::default())).unwrap()
     });
+}
+
+/// Calls that request a page of a local server, which is in this process too. The throughput is in calls.
+#[divan::bench(args = [1, 8, 64], sample_count = 20, sample_size = 20)]
+fn http_get(bencher: Bencher, at_a_time: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        listener.incoming().flatten().for_each(|connection| drop(std::thread::spawn(|| serve(connection))));
+    });
+    let source = format!("return function() return http.get('http://{host}/').body end");
+    let mut script = Script::new("get", "scripts/get.lua", source);
+    script.permissions.net = vec![host];
+    run_batch(bencher, at_a_time, RunnerOptions::default(), Arc::new(script));
+}
+
+/// Answers the requests of a connection. Each arrives in one piece.
+fn serve(mut connection: TcpStream) {
+    connection.set_nodelay(true).unwrap();
+    let mut request = [0; 1024];
+    while connection.read(&mut request).is_ok_and(|length| length > 0) {
+        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").unwrap();
+    }
 }
 
 /// A script that loops for about 100 µs.

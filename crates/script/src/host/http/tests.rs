@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io::{Error, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use deftool_lang::tool::ToolErrorKind;
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 
@@ -64,17 +65,56 @@ fn resolving(answers: &[&[&str]]) -> (Arc<Clients>, Arc<AtomicUsize>) {
 }
 
 fn get(clients: &Arc<Clients>, granted: &[&str], url: &str) -> Result<HttpResponse, HostError> {
+    get_at_once(clients, granted, url, 1).remove(0)
+}
+
+/// Sends `count` requests at a time.
+fn get_at_once(
+    clients: &Arc<Clients>,
+    granted: &[&str],
+    url: &str,
+    count: usize,
+) -> Vec<Result<HttpResponse, HostError>> {
     let grants = NetGrants::new(&granted.iter().map(|grant| String::from(*grant)).collect::<Vec<_>>());
-    let request = Request {
-        method: Method::GET,
-        url: target::parse(url).unwrap(),
-        headers: HeaderMap::new(),
-        body: None,
-        limits: Limits { timeout: Some(Duration::from_secs(10)), bytes: 1000, redirects: 5 },
+    let send = |_| {
+        let request = Request {
+            method: Method::GET,
+            url: target::parse(url).unwrap(),
+            headers: HeaderMap::new(),
+            body: None,
+            limits: Limits { timeout: Some(Duration::from_secs(10)), bytes: 1000, redirects: 5 },
+        };
+        let (clients, grants) = (Arc::clone(clients), grants.clone());
+        io::run(async move { exchange(&clients, &grants, request).await })
     };
-    let clients = Arc::clone(clients);
-    let work = io::run(async move { exchange(&clients, &grants, request).await });
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    let all = join_all((0..count).map(send));
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(all)
+}
+
+/// A server that keeps connections open. It sends a response when `at_once` requests have arrived.
+fn serve_at_once(at_once: usize) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server { address: listener.local_addr().unwrap(), connections: Arc::default() };
+    let (connections, arrived) = (Arc::clone(&server.connections), Arc::new(Barrier::new(at_once)));
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            connections.fetch_add(1, Ordering::SeqCst);
+            let arrived = Arc::clone(&arrived);
+            std::thread::spawn(move || {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while matches!(socket.read(&mut byte), Ok(1)) {
+                    head.push(byte[0]);
+                    if head.ends_with(b"\r\n\r\n") {
+                        head.clear();
+                        arrived.wait();
+                        let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+                    }
+                }
+            });
+        }
+    });
+    server
 }
 
 #[test]
@@ -172,4 +212,21 @@ fn a_name_that_cannot_be_resolved_is_a_script_error() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     assert!(get(&clients, &["localhost:*"], &format!("http://localhost:{nobody}/")).is_err());
     assert_eq!(lookups.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn simultaneous_requests_reuse_their_connections() {
+    const AT_ONCE: usize = 64;
+    const ROUNDS: usize = 10;
+    let server = serve_at_once(AT_ONCE);
+    let (clients, _) = resolving(&[]);
+    let host = server.address.to_string();
+    for _ in 0..ROUNDS {
+        for answer in get_at_once(&clients, &[&host], &format!("http://{host}/"), AT_ONCE) {
+            assert_eq!(answer.unwrap().body, b"hello");
+        }
+    }
+    // A connection may become idle after the next request, and is closed if the machine stalls for seconds.
+    let opened = server.connections.load(Ordering::SeqCst);
+    assert!((AT_ONCE..AT_ONCE * ROUNDS / 2).contains(&opened), "{opened} connections for {ROUNDS} rounds");
 }
