@@ -204,6 +204,13 @@ fn serve(mut connection: TcpStream) {
     }
 }
 
+/// 64 concurrent calls that wait, in child processes that are started for them. The throughput is in calls.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn through_new_processes_64(bencher: Bencher) {
+    let source = "return function() task.wait(0.3) end";
+    run_batch(bencher, 64, in_processes(), Arc::new(Script::new("wait", "scripts/wait.lua", source)));
+}
+
 /// A script that loops for about 100 µs.
 fn computing() -> Arc<Script> {
     let source = "return function() local n = 0 for i = 1, 20000 do n += i % 7 end return n end";

@@ -4,7 +4,7 @@
 //! stall with it. There is one small runtime per process, which starts on first use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, mpsc};
 
 use deftool_lang::tool::ToolErrorKind;
 use tokio::runtime::{Builder, Runtime};
@@ -63,6 +63,18 @@ impl Drop for CancelOnDrop {
 pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<(), HostError> {
     drop(runtime()?.spawn(work));
     Ok(())
+}
+
+/// Runs `work` to its end and blocks this thread, which must not be one of the IO threads.
+///
+/// # Errors
+/// When the threads cannot start, or `work` panics: [`ToolErrorKind::Internal`].
+pub(super) fn wait<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, HostError> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    spawn(async move { drop(sender.send(work.await)) })?;
+    receiver.recv().map_err(|error| internal(&error.to_string()))
 }
 
 fn runtime() -> Result<&'static Runtime, HostError> {

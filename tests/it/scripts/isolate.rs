@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command};
+use std::process::{Child, ChildStderr, Command};
 use std::time::{Duration, Instant};
 
 use deftool_test_support::server::{Answer, Server, call, delta, finish};
@@ -42,6 +42,17 @@ fn host_of(command: &Child) -> u32 {
             std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.ends_with(b"script-host\0"))
         })
     })
+}
+
+/// Waits until the script of `command` runs. Returns the id of its host, and stderr after the script's first line.
+fn spinning_host(command: &mut Child) -> (u32, BufReader<ChildStderr>) {
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("spinning") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before its script ran");
+    }
+    (host_of(command), said)
 }
 
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
@@ -88,13 +99,9 @@ fn an_isolated_call_has_the_same_result() {
 fn a_child_that_is_killed_fails_the_call() {
     let project = project();
     let mut command = project.spawn(&["call", "spin", "--isolate", "process"]);
-    let host = host_of(&command);
-    let mut said = BufReader::new(command.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("spinning") {
-        line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before it was killed");
-    }
+    let (host, mut said) = spinning_host(&mut command);
+    // The process that compiled the script runs it.
+    assert_eq!(children(command.id()), [host]);
     signal(host, "-KILL");
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
@@ -109,8 +116,8 @@ fn a_child_that_is_killed_fails_the_call() {
 fn nothing_is_left_when_the_command_is_stopped_or_killed() {
     let project = project();
     for (name, code) in [("-INT", Some(130)), ("-KILL", None)] {
-        let command = project.spawn(&["call", "spin", "--isolate", "process"]);
-        let host = host_of(&command);
+        let mut command = project.spawn(&["call", "spin", "--isolate", "process"]);
+        let (host, _said) = spinning_host(&mut command);
         signal(command.id(), name);
         let ended = Ended::of(command.wait_with_output().unwrap());
         assert_eq!(ended.code, code, "{ended:?}");
@@ -126,11 +133,9 @@ fn waits(project: &Project) {
 }
 
 /// Returns the process id of the program that a guard started by `host` runs.
-fn program_of(host: u32) -> u32 {
-    wait_for(|| {
-        children(host).into_iter().flat_map(children).find(|id| {
-            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
-        })
+fn program_of(host: u32) -> Option<u32> {
+    children(host).into_iter().flat_map(children).find(|id| {
+        std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
     })
 }
 
@@ -140,8 +145,9 @@ fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     let project = project();
     waits(&project);
     let command = project.spawn(&["call", "waits", "--isolate", "process", "--trust"]);
-    let host = host_of(&command);
-    let program = program_of(host);
+    // The process that compiled the script has no `PATH` and does not run it.
+    let run_program = |host| Some((host, program_of(host)?));
+    let (host, program) = wait_for(|| children(command.id()).into_iter().find_map(run_program));
     signal(command.id(), "-KILL");
     Ended::of(command.wait_with_output().unwrap());
     wait_for(|| is_gone(host));
@@ -154,7 +160,7 @@ fn an_interrupted_measurement_kills_its_program() {
     let project = project();
     waits(&project);
     let command = project.spawn(&["call", "waits", "--trust", "--repeat", "1000"]);
-    let program = program_of(command.id());
+    let program = wait_for(|| program_of(command.id()));
     signal(command.id(), "-INT");
     assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));
     wait_for(|| is_gone(program));
@@ -168,8 +174,8 @@ fn ctrl_c_does_not_reach_the_script_host() {
     let mut command = project.command(&["call", "spin", "--isolate", "process"]);
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let command = command.spawn().unwrap();
-    let host = host_of(&command);
+    let mut command = command.spawn().unwrap();
+    let (host, _said) = spinning_host(&mut command);
     let group = |id: u32| {
         let about = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         about.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse::<u32>().ok()

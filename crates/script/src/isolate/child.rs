@@ -23,8 +23,9 @@ use crate::control::{Answer, grace, timed_out};
 use crate::error::clean;
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::limits::{CHILD_COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
+use crate::permission::ScriptPermissions;
 use crate::script::Script;
-use crate::script::contract::compile_timeout;
+use crate::script::contract::{Contract, LoadError, compile_timeout};
 
 /// Time from the cancellation of a call to the kill of its process. The caller does not wait for it.
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
@@ -37,6 +38,11 @@ const MAX_REPLIES: u32 = MAX_EVENTS + 10;
 /// Maximum capacity of the output buffer that is kept between calls, in bytes.
 const MAX_BUFFER: usize = 1 << 16;
 
+/// Environment variables that every child has: the locations of the time zone, temporary files and root certificates.
+const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// Environment variable of children with scripts that may run programs.
+const FOR_PROGRAMS: &str = "PATH";
+
 /// The properties of a child. A child serves all scripts that require the same properties.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kind {
@@ -44,6 +50,21 @@ pub(super) struct Kind {
     pub(super) environment: BTreeMap<OsString, OsString>,
     /// Whether the scripts may run programs.
     pub(super) runs: bool,
+}
+
+impl Kind {
+    /// Returns the properties of a child that can run scripts with `permissions`.
+    pub(super) fn of(permissions: &ScriptPermissions) -> Self {
+        let runs = !permissions.run.is_empty();
+        let given = ALWAYS.into_iter().chain(runs.then_some(FOR_PROGRAMS));
+        let named = permissions.env.iter().map(String::as_str).filter(|name| !name.contains(['=', '\0']));
+        let environment = given
+            .chain(named)
+            .filter(|name| !name.is_empty())
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
+            .collect();
+        Self { environment, runs }
+    }
 }
 
 /// A call to send.
@@ -115,6 +136,30 @@ impl Child {
         };
         child.kill().await;
         Err(failed(problem))
+    }
+
+    /// Sends `request`, a [`Request::Check`], and returns the answer, or `None` when it takes too long: the child is then
+    /// still busy.
+    ///
+    /// # Errors
+    /// When the child has ended or its answer is invalid.
+    pub(super) async fn check(
+        &mut self,
+        request: &Request,
+    ) -> io::Result<Option<Result<Contract, LoadError>>> {
+        let mut frame = Vec::new();
+        write_frame(&mut frame, request, NO_PAYLOAD)?;
+        let answer = async {
+            self.input.write_all(&frame).await?;
+            self.output.reply().await
+        };
+        match timeout(CHILD_COMPILE_LIMIT, answer).await {
+            Ok(Ok(Some((Reply::Checked(contract), _)))) => Ok(Some(contract)),
+            Ok(Ok(Some(_))) => Err(invalid(String::from("unexpected message"))),
+            Ok(Ok(None)) => Err(io::Error::other("the process exited")),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Returns whether the process still runs.

@@ -18,7 +18,6 @@
 //! Out of scope: a system call filter for scripts. The host tables in the child determine what a script can access, as in a
 //! thread. A script that breaks out of Luau itself has the user's rights.
 
-#[cfg(unix)]
 mod checker;
 mod child;
 mod conversion;
@@ -27,38 +26,26 @@ mod protocol;
 mod serve;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-#[cfg(unix)]
 pub use checker::check_in_processes;
-#[cfg(unix)]
-pub(super) use checker::checker;
 pub use options::Isolation;
 pub use serve::serve_isolated;
-
-/// Does nothing: this process compiles scripts itself.
-#[cfg(not(unix))]
-pub fn check_in_processes(_: HelperProgram) {}
 
 use deftool_lang::tool::{CallContext, ToolCall, ToolError};
 use deftool_process::{HelperProgram, lock};
 
+use self::checker::checker;
 use self::child::{Child, Job, Kind};
 use super::control::Answer;
 use super::events::ScriptSink;
 use super::io;
 use super::runner::queue::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
 use super::script::Script;
-
-/// Environment variables that every child has: the locations of the time zone, temporary files and root certificates.
-const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// Environment variable of children with scripts that may run programs.
-const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.
 pub(super) struct ProcessPool {
@@ -102,7 +89,7 @@ impl ProcessPool {
             sink,
             usual: Arc::new(Semaphore::new(usual)),
             extra: Arc::new(Semaphore::new(most.saturating_sub(usual))),
-            most_idle: usual,
+            most_idle: most.max(usual),
             state: Mutex::default(),
             closed: CancellationToken::new(),
         })
@@ -138,7 +125,7 @@ impl ProcessPool {
     }
 
     async fn drive(self: Arc<Self>, job: Job, mut answer: oneshot::Sender<Answer>) {
-        let kind = Arc::new(kind_of(&job.script));
+        let kind = Arc::new(Kind::of(&job.script.permissions));
         let begun = async {
             let permit = self.acquire_permit().await?;
             Ok((permit, self.child(&kind).await?))
@@ -184,7 +171,7 @@ impl ProcessPool {
         .map_err(|_| closed())
     }
 
-    /// Returns a child of `kind`: the one that became idle last, or a new one.
+    /// Returns a child of `kind`: the one that became idle last, the one that compiled the scripts, or a new one.
     async fn child(&self, kind: &Arc<Kind>) -> Result<Child, ToolError> {
         loop {
             let idle = {
@@ -192,6 +179,7 @@ impl ProcessPool {
                 let at = state.idle.iter().rposition(|(child, _)| child.kind == *kind);
                 at.map(|at| state.idle.remove(at).0)
             };
+            let idle = idle.or_else(|| checker()?.take(&self.options, kind));
             let Some(mut child) = idle else {
                 return Child::start(&self.options, Arc::clone(kind)).await;
             };
@@ -273,18 +261,4 @@ async fn reap(pool: Weak<ProcessPool>) {
             return;
         }
     }
-}
-
-/// Returns the properties of a child that can run `script`.
-fn kind_of(script: &Script) -> Kind {
-    let permissions = &script.permissions;
-    let runs = !permissions.run.is_empty();
-    let given = ALWAYS.into_iter().chain(runs.then_some(FOR_PROGRAMS));
-    let named = permissions.env.iter().map(String::as_str).filter(|name| !name.contains(['=', '\0']));
-    let environment = given
-        .chain(named)
-        .filter(|name| !name.is_empty())
-        .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
-        .collect();
-    Kind { environment, runs }
 }

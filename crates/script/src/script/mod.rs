@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
+pub(crate) use compile::check_elsewhere;
 pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
 pub use module::{MAX_MODULES, Module, Require, find_requires, module_path};

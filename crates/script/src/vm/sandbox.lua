@@ -120,8 +120,8 @@ function string.split(text, separator)
   return split(text, separator)
 end
 
--- Neither Luau's default comparison nor a comparator in C has a safepoint. Numbers alone, or strings alone, need none if
--- they are sorted within a fraction of a second: a million numbers, or as many steps of 64 bytes in strings.
+-- Neither Luau's default comparison nor a comparator in C has a safepoint. A list of numbers, or of strings, needs none
+-- up to this number of steps, which take a tenth of a second. A step is a number, or 64 bytes of a string.
 local SORT = 1e6
 local function is_quick(sorted)
   if type(sorted) ~= "table" or rawlen(sorted) > SORT then

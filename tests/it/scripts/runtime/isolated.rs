@@ -25,11 +25,11 @@ fn shell(text: &str, argument: &Path) -> Isolation {
     })
 }
 
-fn isolated(isolation: Isolation) -> (ScriptRunner, Events) {
+fn isolated(isolation: Isolation, max_threads: usize) -> (ScriptRunner, Events) {
     let events = Events::default();
     let shared = Arc::clone(&events);
     let sink = ScriptSink::new(move |event| shared.lock().unwrap().push(event));
-    let options = RunnerOptions { threads: 1, max_threads: 1, sink, isolation, ..RunnerOptions::default() };
+    let options = RunnerOptions { threads: 1, max_threads, sink, isolation, ..RunnerOptions::default() };
     (ScriptRunner::new(options), events)
 }
 
@@ -37,7 +37,7 @@ fn answer(runner: &ScriptRunner, script: &Arc<Script>) -> Result<Value, ToolErro
     block_on(runner.value_of(Arc::clone(script), call(json!({})), CallContext::default()))
 }
 
-/// A runner with one child at a time. A file lists the process IDs of the children.
+/// A runner whose children are listed in a file, by process ID.
 struct Watched {
     runner: ScriptRunner,
     folder: tempfile::TempDir,
@@ -45,10 +45,15 @@ struct Watched {
 }
 
 impl Watched {
+    /// Creates a runner with one child at a time.
     fn new() -> Self {
+        Self::with_children(1)
+    }
+
+    fn with_children(most: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"echo $$ >> "$1"; exec "$0" script-host"#;
-        let (runner, events) = isolated(shell(text, &folder.path().join("ids")));
+        let (runner, events) = isolated(shell(text, &folder.path().join("ids")), most);
         Self { runner, folder, events }
     }
 
@@ -138,7 +143,7 @@ fn answers_errors_and_events_are_the_same_as_on_a_thread() {
         "return function(",
         "return function() task.wait(0.01) return coroutine.wrap(function() task.wait() return 'waited' end)() end",
     ];
-    let (isolated_runner, isolated_events) = isolated(processes());
+    let (isolated_runner, isolated_events) = isolated(processes(), 1);
     let (thread_runner, thread_events) = runner_with_events();
     for source in sources {
         let mut script = with_parameters(source, &["word"]);
@@ -261,6 +266,21 @@ fn a_child_is_reused_after_a_timeout_or_cancellation() {
     }
 }
 
+/// A new child costs as much as a hundred calls.
+#[test]
+fn the_children_of_simultaneous_calls_are_reused() {
+    const MOST: usize = 4;
+    let watched = Watched::with_children(MOST);
+    // Longer than calls wait before further children are started.
+    let waiting = Arc::new(script("return function() task.wait(0.3) end"));
+    let wait = |_| watched.runner.value_of(Arc::clone(&waiting), call(json!({})), CallContext::default());
+    for _ in 0..5 {
+        let all = futures_util::future::join_all((0..MOST).map(wait));
+        assert!(block_on(all).iter().all(Result::is_ok));
+    }
+    assert!((2..=MOST).contains(&watched.ids().len()), "{:?}", watched.ids());
+}
+
 #[test]
 fn children_end_with_their_runner() {
     let watched = Watched::new();
@@ -333,13 +353,13 @@ fn a_child_that_violates_the_protocol_is_killed() {
         ),
     ];
     for (text, fragment) in cases {
-        let (runner, events) = isolated(shell(&text, Path::new("")));
+        let (runner, events) = isolated(shell(&text, Path::new("")), 1);
         let error = answer(&runner, &alive()).unwrap_err();
         assert!(error.message.contains(fragment), "{text}: {error}");
         assert!(events.lock().unwrap().len() <= 1010);
     }
     let missing = HelperProgram { program: PathBuf::from("/nowhere/deftool"), arguments: Vec::new() };
-    let (runner, _) = isolated(Isolation::Processes(missing));
+    let (runner, _) = isolated(Isolation::Processes(missing), 1);
     let error = answer(&runner, &alive()).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Internal);
     assert!(error.message.contains("`/nowhere/deftool` cannot be started: No such file"), "{error}");
@@ -352,7 +372,7 @@ fn a_silent_child_is_killed_at_the_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("id");
     let (runner, _) =
-        isolated(shell(&format!("echo $$ > $1; {greeting}; {loaded}; read x; read y; read z"), &file));
+        isolated(shell(&format!("echo $$ > $1; {greeting}; {loaded}; read x; read y; read z"), &file), 1);
     let context = CallContext { timeout: Some(Duration::from_millis(100)), ..CallContext::default() };
     let error = block_on(runner.value_of(alive(), call(json!({})), context)).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");

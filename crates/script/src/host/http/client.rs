@@ -25,8 +25,8 @@ use crate::error::HostError;
 /// Connections that are idle for longer are not reused: common servers close them after 5 s, and a request at that
 /// moment would be lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum number of idle connections to a host: enough for the calls of a busy worker, which otherwise connect again for
-/// most requests. They are at most as many as were open at a time within [`IDLE_TIMEOUT`].
+/// Maximum number of idle connections to a host. With fewer than a busy worker has calls, most requests connect again.
+/// There are never more than were in use at the same time within [`IDLE_TIMEOUT`].
 const MAX_IDLE_PER_HOST: usize = 64;
 /// Maximum number of cached clients.
 const MAX_CLIENTS: usize = 32;
