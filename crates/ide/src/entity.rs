@@ -6,7 +6,7 @@ use deftool_lang::spec::reference::{KeyValue, Plist};
 use deftool_lang::spec::{Confirm, Json, JsonKind, Tool, WorkerSpec};
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState, is_test_script};
-use deftool_script::{Returned, check_script, find_requires, module_path, words};
+use deftool_script::{Returned, find_requires, module_path, words};
 
 use crate::model::Entity;
 use crate::outline::{Outline, Part, Role};
@@ -183,21 +183,21 @@ fn variables(project: &Project, loaded: &LoadedTool, name: &str) -> Vec<FileSpan
 /// Returns the parameters of the function that the script of a tool returns.
 pub(crate) fn parameters(loaded: &LoadedTool) -> Vec<String> {
     match contract(loaded) {
-        Some(Returned::Function { parameters, .. }) => parameters,
+        Some(Returned::Function { parameters, .. }) => parameters.clone(),
         _ => Vec::new(),
     }
 }
 
-fn contract(loaded: &LoadedTool) -> Option<Returned> {
+fn contract(loaded: &LoadedTool) -> Option<&Returned> {
     let ScriptState::Ready(script) = &loaded.script else { return None };
-    check_script(script).ok().map(|contract| contract.returned)
+    script.contract().ok().map(|contract| &contract.returned)
 }
 
 /// Returns the line at which the function of a tool starts.
 pub(crate) fn script_start(project: &Project, loaded: &LoadedTool) -> Option<FileSpan> {
     let path = project.script_of(loaded)?;
     let line = match contract(loaded) {
-        Some(Returned::Function { line, .. }) => line,
+        Some(Returned::Function { line, .. }) => *line,
         _ => 1,
     };
     let text = project.text(&path)?;

@@ -56,6 +56,17 @@ impl Schema<'_> {
         self.get("type").and_then(|member| member.value.as_str())
     }
 
+    /// Returns whether it names the type `name`.
+    pub(in crate::spec) fn has_type(&self, name: &str) -> bool {
+        match self.get("type").map(|member| &member.value.kind) {
+            Some(JsonKind::String(word)) => word == name,
+            Some(JsonKind::Array(words)) => words.iter().any(|word| word.as_str() == Some(name)),
+            Some(JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::Object(_)) | None => {
+                false
+            }
+        }
+    }
+
     /// Returns the types it names, without duplicates.
     pub(in crate::spec) fn types(&self) -> Vec<&str> {
         match self.get("type").map(|member| &member.value.kind) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::{McpServer, Tool, ToolKind, WorkerSpec};
 use deftool_lang::text::{SourceFile, SourceId};
-use deftool_script::{Contract, LoadError, Module, Require, Script, TestUses, test_uses};
+use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
 use super::levels::Levels;
 use crate::model::{Load, LoadedTool};
@@ -85,8 +85,8 @@ pub(super) enum ScriptLookup {
     Missing,
     /// A file that cannot be read, with the reason.
     Unreadable(ScriptLocation, String),
-    /// A script, with its contract or the reason why it does not compile.
-    Read(ScriptLocation, Arc<Script>, Result<Contract, LoadError>),
+    /// A script. It may not compile.
+    Read(ScriptLocation, Arc<Script>),
 }
 
 /// The location of a tool's script.

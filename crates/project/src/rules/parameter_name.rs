@@ -39,7 +39,9 @@ pub(crate) fn check(
     parameters: &[String],
     expected: &[&str],
 ) -> Option<Diagnostic> {
-    let (parameter, argument) = parameters.iter().zip(expected).find(|(parameter, argument)| {
+    let different = |(parameter, argument): &(&String, &&str)| parameter != argument;
+    let mut pairs = parameters.iter().zip(expected).filter(different);
+    let (parameter, argument) = pairs.find(|(parameter, argument)| {
         let is_same = plain(parameter) == plain(argument);
         let is_other = expected.iter().any(|other| plain(other) == plain(parameter));
         let is_long = parameter.len().min(argument.len()) >= MIN_LENGTH;

@@ -10,6 +10,7 @@
 //!
 //! Source: Luau 0.740, `VM/src/lvmload.cpp` and `Common/include/Luau/Bytecode.h`, read in November 2026.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
@@ -76,7 +77,7 @@ pub(crate) fn read(bytecode: &[u8]) -> Option<ChunkInfo> {
     let strings = (0..reader.varint()?)
         .map(|_| {
             let length = reader.varint()?;
-            reader.take(length).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            reader.take(length).map(String::from_utf8_lossy)
         })
         .collect::<Option<Vec<_>>>()?;
     if types_version == 3 {
@@ -93,7 +94,7 @@ pub(crate) fn read(bytecode: &[u8]) -> Option<ChunkInfo> {
     })
 }
 
-fn globals(functions: &[FunctionCode], main: usize, strings: &[String]) -> Vec<GlobalUse> {
+fn globals(functions: &[FunctionCode], main: usize, strings: &[Cow<'_, str>]) -> Vec<GlobalUse> {
     let mut found = Vec::new();
     for (index, function) in functions.iter().enumerate() {
         function.globals(index == main, strings, &mut found);
@@ -159,7 +160,7 @@ impl<'b> Reader<'b> {
         None
     }
 
-    fn function(&mut self, strings: &[String]) -> Option<FunctionCode> {
+    fn function(&mut self, strings: &[Cow<'_, str>]) -> Option<FunctionCode> {
         let _stack = self.byte()?;
         let parameters = self.byte()?;
         let _upvalues = self.byte()?;
@@ -186,7 +187,7 @@ impl<'b> Reader<'b> {
                         (names.get_mut(register), strings.get(name.wrapping_sub(1)))
                     && slot.is_empty()
                 {
-                    slot.clone_from(name);
+                    name.as_ref().clone_into(slot);
                 }
             }
             for _ in 0..self.varint()? {
@@ -222,7 +223,7 @@ impl<'b> Reader<'b> {
     }
 
     fn code(&mut self, length: usize) -> Option<Vec<Instruction>> {
-        let mut code = Vec::new();
+        let mut code = Vec::with_capacity(length.min(self.rest.len()));
         let mut at = 0;
         while at < length {
             let word = self.word()?;
@@ -323,9 +324,9 @@ impl FunctionCode {
 
 impl FunctionCode {
     /// Adds the globals that this function uses.
-    fn globals(&self, is_main: bool, strings: &[String], found: &mut Vec<GlobalUse>) {
+    fn globals(&self, is_main: bool, strings: &[Cow<'_, str>], found: &mut Vec<GlobalUse>) {
         let text = |constant: usize| match self.constants.get(constant) {
-            Some(Constant::String(number)) => strings.get(number.wrapping_sub(1)).cloned(),
+            Some(Constant::String(number)) => strings.get(number.wrapping_sub(1)).map(ToString::to_string),
             Some(Constant::Value(_) | Constant::Function(_)) | None => None,
         };
         let targets: HashSet<usize> = self.code.iter().filter_map(|code| code.target()).collect();

@@ -93,10 +93,26 @@ impl Script {
     #[must_use]
     pub fn for_tool(&self, tool: impl Into<String>) -> Self {
         Self {
+            tool: tool.into(),
+            file: self.file.clone(),
             source: Arc::clone(&self.source),
+            parameters: Vec::new(),
+            is_async: false,
+            timeout: None,
+            memory: None,
+            permissions: ScriptPermissions::default(),
+            root: None,
+            modules: Arc::new([]),
             compiled: Arc::clone(&self.compiled),
-            ..Self::new(tool, self.file.clone(), [])
         }
+    }
+
+    /// Compiles and analyses the script once, without running it.
+    ///
+    /// # Errors
+    /// When it does not compile.
+    pub fn contract(&self) -> Result<&Contract, &LoadError> {
+        self.compiled.contract(&self.file, &self.source)
     }
 
     /// Returns the bytecode. The first use compiles the source: usually in [`check_script`], else in the first call.
@@ -110,5 +126,5 @@ impl Script {
 /// # Errors
 /// When it does not compile.
 pub fn check_script(script: &Script) -> Result<Contract, LoadError> {
-    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadError::clone)
+    script.contract().cloned().map_err(LoadError::clone)
 }

@@ -102,7 +102,7 @@ impl Lowerer {
     }
 
     fn read_entries(&mut self, items: Vec<Datum>, known: &[&str], takes_bare_keys: bool) -> Vec<Entry> {
-        let mut entries = Entries::default();
+        let mut entries = Entries { all: Vec::with_capacity(items.len() / 2), ..Entries::default() };
         let mut renamed = RenamedKeys::default();
         let mut items = items.into_iter().peekable();
         let mut end_of_string = None;

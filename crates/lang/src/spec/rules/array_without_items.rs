@@ -20,7 +20,7 @@ rule! {
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     // A schema with `:properties` is reported by `keyword-without-effect`.
     let exempt = ["items", "prefixItems", "contains", "$ref", "enum", "const", "properties"];
-    if !schema.types().contains(&"array") || exempt.into_iter().any(|key| schema.is_written(key)) {
+    if !schema.has_type("array") || exempt.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
     let message = "missing `:items` for the array";

@@ -32,16 +32,16 @@ const PAIRS: [(&str, &str, bool); 8] = [
 ];
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    let types = schema.types();
     for (lower, upper, excludes) in PAIRS {
+        let (Some((low, low_at)), Some((high, high_at))) = (bound(schema, lower), bound(schema, upper)) else {
+            continue;
+        };
         // A bound has no effect on other types; that is reported by another rule.
+        let types = schema.types();
         let on = keywords::find(lower).map_or(&[][..], |keyword| keyword.on);
         if !types.is_empty() && !types.iter().any(|name| on.contains(name)) {
             continue;
         }
-        let (Some((low, low_at)), Some((high, high_at))) = (bound(schema, lower), bound(schema, upper)) else {
-            continue;
-        };
         let is_empty = low > high || (excludes && low >= high);
         if is_empty {
             let (later, earlier) = if low_at.start > high_at.start { (low_at, high_at) } else { (high_at, low_at) };

@@ -56,6 +56,9 @@ pub(in crate::spec) fn check(
 /// Returns the first parameter with the name of an argument in another position, and the argument that it receives.
 /// Dashes, underscores and case are ignored; an unused parameter may start with an underscore.
 pub fn swapped_parameter<'a>(names: &'a [String], expected: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    if names.iter().zip(expected).all(|(name, argument)| name == argument) {
+        return None;
+    }
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, name) in expected.iter().enumerate() {

@@ -21,6 +21,9 @@ rule! {
 const TYPED: [&str; 8] = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not"];
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
+    if TYPED.into_iter().any(|key| schema.is_written(key)) {
+        return;
+    }
     let (message, span) = match schema.position {
         SchemaPosition::Argument { name, .. } => {
             (format!("missing `:type` for the argument `{}`", name.value), name.span)
@@ -33,7 +36,5 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         SchemaPosition::Items => (String::from("missing `:type` for the `:items`"), schema.span),
         SchemaPosition::Nested => return,
     };
-    if !TYPED.into_iter().any(|key| schema.is_written(key)) {
-        findings.push(Diagnostic::new(&MISSING_TYPE, schema.at(span), message));
-    }
+    findings.push(Diagnostic::new(&MISSING_TYPE, schema.at(span), message));
 }

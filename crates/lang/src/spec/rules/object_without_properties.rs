@@ -21,7 +21,7 @@ rule! {
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     // A schema with `:items` is reported by `keyword-without-effect`.
     let exempt = ["properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties", "enum", "const", "items"];
-    if !schema.types().contains(&"object") || exempt.into_iter().any(|key| schema.is_written(key)) {
+    if !schema.has_type("object") || exempt.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
     match schema.get("additionalProperties") {

@@ -264,8 +264,8 @@ impl Folder<'_> {
     /// Folds the elements of a list or vector, and the tail after a dot.
     fn fold_items(&mut self, id: NodeId, mode: Mode, depth: usize) -> (Vec<Datum>, Option<Datum>) {
         let is_list = self.tree.kind(id) == Kind::List;
-        let mut items = Vec::new();
         let mut children = self.tree.children(id);
+        let mut items = Vec::with_capacity(children.clone().count());
         while let Some(child) = children.next() {
             match self.tree.kind(child) {
                 Kind::Dot => {

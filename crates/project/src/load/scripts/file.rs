@@ -19,8 +19,15 @@ pub fn script_candidates(root: &Path, tool: &Tool) -> Vec<PathBuf> {
     match &tool.script {
         Some(path) => vec![root.join(&path.value)],
         None => {
-            let scripts = scripts_folder(root);
-            ["lua", "luau"].map(|extension| scripts.join(format!("{}.{extension}", tool.name.value))).to_vec()
+            let (scripts, name) = (scripts_folder(root), tool.name.value.as_str());
+            let path = |extension: &str| {
+                let length = scripts.as_os_str().len() + 1 + name.len() + extension.len();
+                let mut path = PathBuf::with_capacity(length);
+                path.extend([scripts.as_path(), Path::new(name)]);
+                path.as_mut_os_string().push(extension);
+                path
+            };
+            vec![path(".lua"), path(".luau")]
         }
     }
 }

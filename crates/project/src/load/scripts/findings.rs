@@ -63,7 +63,7 @@ impl<'f> ScriptReporter<'f> {
     /// Reports the findings of a tool and returns the state of its script. Must be called in the order of the tools.
     pub(super) fn report(&mut self, load: &mut Load, cached: &mut CachedTool) -> ScriptState {
         if cached.is_clean
-            && let ScriptLookup::Read(_, script, ..) = &cached.lookup
+            && let ScriptLookup::Read(_, script) = &cached.lookup
         {
             return ScriptState::Ready(Arc::clone(script));
         }
@@ -89,9 +89,9 @@ impl<'f> ScriptReporter<'f> {
                 self.report_twin(load, tool, found);
                 Err(self.report_unreadable(load, tool, found, error))
             }
-            ScriptLookup::Read(found, script, contract) => {
+            ScriptLookup::Read(found, script) => {
                 self.report_twin(load, tool, found);
-                let result = match contract {
+                let result = match script.contract() {
                     Err(problem) => Err(self.report_problem(load, tool, script, problem)),
                     Ok(contract) => self.report_contract(load, tool, script, contract).inspect(|()| {
                         let files = &mut self.files;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::spec::{Argument, Tool};
-use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions, check_script};
+use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions};
 
 use super::file::{access_error, read_script, script_candidates};
 use crate::load::cache::{Cache, key_of};
@@ -35,10 +35,13 @@ impl CachedTool {
                 Ok(file) => {
                     unit = Unit::of(cache, root, &found.path, &file, from);
                     let script = script_of(tool, root, &file, &unit);
-                    let contract = check_script(&script);
-                    let same = previous.filter(|previous| is_same_script(previous, &script));
-                    let script = same.map_or_else(|| Arc::new(script), Arc::clone);
-                    ScriptLookup::Read(found, script, contract)
+                    // Compiled here, where several threads work.
+                    let contract = script.contract();
+                    let is_same = |previous: &&Arc<Script>| {
+                        is_same_script(previous, &script) && previous.contract() == contract
+                    };
+                    let same = previous.filter(is_same).map(Arc::clone);
+                    ScriptLookup::Read(found, same.unwrap_or_else(|| Arc::new(script)))
                 }
             },
         };
@@ -72,7 +75,7 @@ impl CachedTool {
     /// Returns the name of the tool and its script, if it was read.
     pub(super) fn named_script(&self) -> Option<(&str, &Arc<Script>)> {
         match &self.lookup {
-            ScriptLookup::Read(_, script, ..) => Some((self.tool.name.value.as_str(), script)),
+            ScriptLookup::Read(_, script) => Some((self.tool.name.value.as_str(), script)),
             ScriptLookup::Missing | ScriptLookup::Unreadable(..) => None,
         }
     }

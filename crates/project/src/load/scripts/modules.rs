@@ -3,6 +3,7 @@
 //! A script and its modules form a unit. If one of the files changes or is missing, the unit changes. A module shared
 //! by several scripts is read and compiled once.
 
+use std::cell::LazyCell;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ impl Unit {
     pub(super) fn of(cache: &Cache, root: &Path, path: &Path, file: &Arc<ScriptFile>, from: &Path) -> Self {
         let mut unit = Self::default();
         unit.parts.push(Part { path: path.to_owned(), file: Arc::clone(file) });
-        let lib = lib_folder(root);
+        let lib = LazyCell::new(|| lib_folder(root));
         // Stack of a depth-first search: the part, and how many of its `require` calls are done.
         let mut open: Vec<(usize, usize)> = vec![(0, 0)];
         while let Some((part, done)) = open.last_mut() {
