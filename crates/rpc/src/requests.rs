@@ -1,5 +1,7 @@
 //! The methods about requests to a model: `submit`, `events`, `result` and `cancel`.
 
+use std::time::{Duration, Instant};
+
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, Notification, code};
@@ -14,6 +16,10 @@ use crate::session::Session;
 
 /// Size from which the ready events of a request are sent, in bytes.
 const MAX_BATCH: usize = 32 << 10;
+
+/// The events of a reply follow each other fast if there is less time between them. The tasks that are ready then run
+/// first: they receive more events, which are sent together.
+const FAST: Duration = Duration::from_millis(1);
 
 impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
@@ -54,8 +60,12 @@ impl Session {
         let EventsParams { request_id, from } = params;
         let worker = self.worker_of(&request_id)?;
         let mut events = worker.events(&request_id, from).ok_or_else(|| unknown_request(&request_id))?;
-        let (mut index, mut batch) = (from, Vec::new());
+        let (mut index, mut batch, mut last) = (from, Vec::new(), None::<Instant>);
         while let Some(first) = events.next().await {
+            let now = Instant::now();
+            if last.replace(now).is_some_and(|last| now.duration_since(last) < FAST) {
+                tokio::task::yield_now().await;
+            }
             let mut next = Some(first);
             while let Some(event) = next {
                 if let Event::ToolFinished { .. } = &*event {
