@@ -76,6 +76,7 @@ pub(super) struct Arguments {
 /// `run`.
 macro_rules! commands {
     ($($group:literal: $($(#[$attribute:meta])* $variant:ident($module:ident::$options:ident),)*)*) => {
+        #[allow(clippy::large_enum_variant)] // there is one value
         #[derive(Debug, Subcommand)]
         pub(super) enum Command {
             $($(

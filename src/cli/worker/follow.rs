@@ -21,11 +21,28 @@ use crate::cli::terminal::output::{
 /// Maximum number of further events that are printed together with one.
 const MAX_TOGETHER: usize = 1_000;
 
+/// The part of a request that is printed to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Printed {
+    /// The text of the model.
+    Text,
+    /// The events as JSON.
+    Events,
+    /// Nothing: the command prints a result of its own.
+    Nothing,
+}
+
+impl Printed {
+    /// Returns what `--format` selects.
+    pub(in crate::cli) fn of(is_json: bool) -> Self {
+        if is_json { Self::Events } else { Self::Text }
+    }
+}
+
 /// Follows requests of a worker.
 pub(in crate::cli) struct Follower<'f> {
     pub(in crate::cli) worker: &'f Worker,
-    /// Whether events are printed as JSON.
-    pub(in crate::cli) json: bool,
+    pub(in crate::cli) printed: Printed,
     pub(in crate::cli) approver: &'f mut Approver,
     pub(in crate::cli) interrupts: &'f mut Interrupts,
 }
@@ -199,7 +216,7 @@ impl Follower<'_> {
 
     /// Prints a `finished` event for a request that has none.
     fn finish(&self, outcome: Outcome) {
-        if self.json {
+        if self.printed == Printed::Events {
             print_event_json(&Event::Finished(Arc::new(outcome)));
         }
     }
@@ -249,8 +266,10 @@ impl Follower<'_> {
             let is_past = following.past > 0;
             following.past = following.past.saturating_sub(1);
             match &*event {
-                Event::Text { .. } | Event::Reasoning { .. } if self.json => deltas += &json_line(&event),
-                Event::Text { text } if !self.json => deltas += text,
+                Event::Text { .. } | Event::Reasoning { .. } if self.printed == Printed::Events => {
+                    deltas += &json_line(&event);
+                }
+                Event::Text { text } if self.printed == Printed::Text => deltas += text,
                 _ => {
                     self.print_deltas(following, std::mem::take(&mut deltas)).await;
                     self.show(following, &event, is_past).await;
@@ -265,7 +284,7 @@ impl Follower<'_> {
             return;
         }
         following.printer.stop_waiting();
-        let text = if self.json { deltas } else { shown_text(deltas) };
+        let text = if self.printed == Printed::Events { deltas } else { shown_text(deltas) };
         print_without_blocking(&text).await;
     }
 
@@ -275,7 +294,7 @@ impl Follower<'_> {
             following.logged.print_queued().await;
         }
         wait_for_stderr().await;
-        if self.json {
+        if self.printed == Printed::Events {
             print_event_json(event);
         } else {
             following.printer.print(event);

@@ -42,7 +42,7 @@ use secrets::secrets;
 
 pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
 pub(in crate::cli) use connect::{api_key, connect};
-pub(in crate::cli) use follow::{FollowResult, Follower};
+pub(in crate::cli) use follow::{FollowResult, Follower, Printed};
 pub(in crate::cli) use managed::close;
 pub(in crate::cli) use servers::{Servers, join, server_name};
 

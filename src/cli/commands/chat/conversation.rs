@@ -24,7 +24,7 @@ use crate::cli::worker::session::{
 };
 use crate::cli::worker::show::print_event_json;
 use crate::cli::worker::{
-    FollowResult, Follower, eprint_errors, eprint_matching_findings, eprint_omitted_tools, trace,
+    FollowResult, Follower, Printed, eprint_errors, eprint_matching_findings, eprint_omitted_tools, trace,
 };
 
 /// Time limit of `/reload`.
@@ -79,7 +79,7 @@ impl Conversation {
             ..SubmitRequest::default()
         };
         let Self { worker, json, approver, interrupts, writer, reported_generation, .. } = self;
-        let mut follower = Follower { worker, json: *json, approver, interrupts };
+        let mut follower = Follower { worker, printed: Printed::of(*json), approver, interrupts };
         let followed = follower
             .follow(submit, |id, event| match event {
                 // The previous turn is complete.

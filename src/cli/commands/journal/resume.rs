@@ -24,7 +24,7 @@ use crate::cli::worker::approve::Approver;
 use crate::cli::worker::journal;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::{Follower, OpenWorker, Source, close, connect, join};
+use crate::cli::worker::{Follower, OpenWorker, Printed, Source, close, connect, join};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -163,7 +163,7 @@ async fn resume(
         worker.resume(start, entries, asks).map_err(|error| CliError::Usage(error.to_string()))?;
     let mut follower = Follower {
         worker: &worker,
-        json: options.format.is_json(),
+        printed: Printed::of(options.format.is_json()),
         approver: &mut approver,
         interrupts: &mut interrupts,
     };

@@ -1,12 +1,14 @@
 //! `deftool run`: sends one request through a worker.
 
 mod prompt;
+mod signals;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use deftool_chat::request::Outcome;
 use deftool_record::{Recorder, Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
@@ -14,7 +16,9 @@ use crate::cli::options::{EventFormat, FormatOptions};
 use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::terminal::interrupt::Interrupts;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, shows_progress};
+use crate::cli::terminal::output::{
+    clean, cut, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, shows_progress,
+};
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
@@ -22,9 +26,14 @@ use crate::cli::worker::recordings::parse_pace;
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::show::usage_line;
 use crate::cli::worker::{
-    FollowResult, Follower, OpenWorker, Source, api_key, close, connect, join, journal, recordings, trace,
+    FollowResult, Follower, OpenWorker, Printed, Source, api_key, close, connect, join, journal, recordings,
+    trace,
 };
 use prompt::read_prompt;
+use signals::{MISSING_SIGNAL, SignalOptions};
+
+/// Maximum number of shown characters of a reply that is not on stdout.
+const MAX_REPLY: usize = 300;
 
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
@@ -34,6 +43,7 @@ Examples:
   git diff | deftool run \"Review this change.\"
   deftool run \"What does this do?\" -f src/main.rs --param temperature=0
   deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
+  deftool run \"List the cities.\" --output cities --output-retries 2 | jq -r '.names[]'
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
     /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
@@ -74,6 +84,8 @@ pub(in crate::cli) struct RunOptions {
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
     #[command(flatten)]
+    pub(in crate::cli) signals: SignalOptions,
+    #[command(flatten)]
     pub(in crate::cli) format: FormatOptions<EventFormat>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
@@ -110,6 +122,7 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let tools = join(tools, remote.as_ref());
+        options.signals.check(&tools.current().tools)?;
         let replay = recording.map(|recording| {
             secrets.add_value(&api_key(&spec).unwrap_or_default());
             let options = ReplayOptions {
@@ -134,19 +147,14 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
-        let json = options.format.is_json();
+        let printed = match options.signals.output {
+            Some(_) => Printed::Nothing,
+            None => Printed::of(options.format.is_json()),
+        };
         let mut follower =
-            Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
-        let followed = follower.follow(submit, |_, _| {}).await;
-        let mut followed =
-            followed.inspect(|followed| eprint_usage(followed, json)).map(|followed| followed.exit());
-        // A recorded chat has several requests.
-        for _ in 1..replay.as_ref().map_or(1, |replay| replay.requests()) {
-            let Ok(exit @ (Exit::Clean | Exit::Failed)) = followed else { break };
-            let next = follower.follow(SubmitRequest::default(), |_, _| {}).await;
-            let next = next.inspect(|next| eprint_usage(next, json));
-            followed = next.map(|next| if exit == Exit::Clean { next.exit() } else { exit });
-        }
+            Follower { worker: &worker, printed, approver: &mut approver, interrupts: &mut interrupts };
+        let recorded = replay.as_ref().map_or(1, |replay| replay.requests());
+        let followed = follow_all(&mut follower, &submit, options, recorded).await;
         close(&worker, &mut interrupts).await;
         if let Some(remote) = remote {
             remote.close().await;
@@ -173,14 +181,76 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     exit
 }
 
+/// Follows the request, the further ones of a recorded chat, and those that name an error of an exit call. `recorded`: the
+/// number of requests of a replay, or 1.
+async fn follow_all(
+    follower: &mut Follower<'_>,
+    submit: &SubmitRequest,
+    options: &RunOptions,
+    recorded: usize,
+) -> Result<Exit, CliError> {
+    let (mut recorded, mut retries) = (recorded, options.signals.output_retries);
+    let (mut exit, mut signals) = (Exit::Clean, Vec::new());
+    let mut request = submit.clone();
+    loop {
+        let followed = follower.follow(request, |_, _| {}).await?;
+        let FollowResult::Ended { id, outcome } = &followed else { return Ok(followed.exit()) };
+        eprint_usage(outcome, options.format.is_json());
+        match followed.exit() {
+            Exit::Clean => {}
+            Exit::Interrupted => return Ok(Exit::Interrupted),
+            failed => exit = failed,
+        }
+        signals.extend(outcome.signals.iter().cloned());
+        recorded = recorded.saturating_sub(1);
+        if recorded > 0 {
+            request = SubmitRequest::default();
+            continue;
+        }
+        // A failed request is reported.
+        let Some(missing) =
+            options.signals.missing(&signals, &outcome.signals).filter(|_| exit == Exit::Clean)
+        else {
+            break;
+        };
+        if retries == 0 {
+            eprint_failure(MISSING_SIGNAL, &missing.to_string());
+            if options.signals.output.is_some() {
+                eprint_reply(outcome);
+            }
+            return Ok(Exit::Failed);
+        }
+        retries -= 1;
+        eprint_progress(&format!("retry  {}", clean(&missing.to_string())));
+        let conversation = follower.worker.conversation(id).unwrap_or_default();
+        request = missing.retry(submit, conversation);
+    }
+    if exit == Exit::Clean
+        && let Some(arguments) = options.signals.output_of(&signals)
+    {
+        print_json(arguments, false);
+    }
+    Ok(exit)
+}
+
 /// Prints the usage of a request for a person at a terminal.
-fn eprint_usage(followed: &FollowResult, json: bool) {
-    if let FollowResult::Ended { outcome, .. } = followed
-        && !json
+fn eprint_usage(outcome: &Outcome, json: bool) {
+    if !json
         && shows_progress()
         && let Some(line) = usage_line(outcome)
     {
         eprint_progress(&line);
+    }
+}
+
+/// Prints the start of a reply that is not on stdout.
+fn eprint_reply(outcome: &Outcome) {
+    let text = outcome.text.trim();
+    if !text.is_empty() {
+        eprint_line(&format!(
+            "note: the model replied: {}",
+            cut(&clean(&text.replace('\n', " ")), MAX_REPLY)
+        ));
     }
 }
 

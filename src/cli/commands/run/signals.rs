@@ -1,0 +1,117 @@
+//! The exit calls that `run` requires: `--output` and `--require-signal`.
+//!
+//! An exit tool never changes the flow of a request. If a required call is missing or invalid, the command submits a new
+//! request that names the error.
+
+use std::fmt;
+
+use clap::Args;
+use deftool_chat::Message;
+use deftool_chat::request::Signal;
+use deftool_lang::schema::ToolSet;
+use deftool_lang::spec::ToolKind;
+use deftool_worker::SubmitRequest;
+use serde_json::Value;
+
+use crate::cli::outcome::CliError;
+
+/// The kind of the error of a required call that is missing or invalid.
+pub(super) const MISSING_SIGNAL: &str = "missing_signal";
+
+/// Options for the exit calls of a request.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SignalOptions {
+    /// Print only the arguments of the last valid call of this exit tool, as a line of JSON; exit with 1 without one
+    #[arg(long, value_name = "EXIT_TOOL", conflicts_with_all = ["format", "json"])]
+    pub(super) output: Option<String>,
+    /// Send up to N more requests, which name the error, if a required exit call is missing or invalid
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "output", conflicts_with = "replay")]
+    pub(super) output_retries: u32,
+    /// Exit with 1 unless the model calls this exit tool with valid arguments; can be repeated
+    #[arg(long = "require-signal", value_name = "EXIT_TOOL")]
+    pub(super) required: Vec<String>,
+}
+
+/// A required exit call that is missing or invalid.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct MissingSignal {
+    tool: String,
+    /// The last call of the last request: its arguments, and why they are invalid.
+    invalid: Option<(Value, String)>,
+}
+
+impl SignalOptions {
+    /// Returns the names of the required exit tools.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.output.iter().chain(&self.required)
+    }
+
+    /// Checks that the required tools are exit tools of the worker.
+    ///
+    /// # Errors
+    /// If one of them is not.
+    pub(super) fn check(&self, tools: &ToolSet) -> Result<(), CliError> {
+        let is_exit = |name: &&String| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
+        let Some(name) = self.names().find(|name| !is_exit(name)) else { return Ok(()) };
+        if tools.get(name).is_some() {
+            let message = format!("`{name}` is not an exit tool; define it with `defexit`");
+            return Err(CliError::Usage(message));
+        }
+        let known = tools.iter().filter(|tool| tool.kind == ToolKind::Exit).map(|tool| tool.name.as_str());
+        let known: Vec<&str> = known.collect();
+        let known = if known.is_empty() {
+            String::from("the worker has no exit tools; define one with `defexit`")
+        } else {
+            format!("the exit tools of the worker: {}", known.join(", "))
+        };
+        Err(CliError::Usage(format!("unknown exit tool `{name}`; {known}")))
+    }
+
+    /// Returns the first required call that is not among `signals`, or only with invalid arguments. `last`: the signals of
+    /// the last request, which explain it.
+    pub(super) fn missing(&self, signals: &[Signal], last: &[Signal]) -> Option<MissingSignal> {
+        let name = self.names().find(|name| valid(signals, name).is_none())?;
+        let last = last.iter().rfind(|signal| signal.tool_name == **name);
+        let invalid = last.and_then(|signal| {
+            Some((signal.arguments.clone(), signal.arguments_error.as_deref()?.replace('\n', "; ")))
+        });
+        Some(MissingSignal { tool: name.clone(), invalid })
+    }
+
+    /// Returns the arguments of the last valid call of the tool of `--output`.
+    pub(super) fn output_of<'s>(&self, signals: &'s [Signal]) -> Option<&'s Value> {
+        valid(signals, self.output.as_deref()?)
+    }
+}
+
+/// Returns the arguments of the last valid call of an exit tool.
+fn valid<'s>(signals: &'s [Signal], name: &str) -> Option<&'s Value> {
+    let found = signals.iter().rfind(|signal| signal.tool_name == name && signal.arguments_error.is_none());
+    found.map(|signal| &signal.arguments)
+}
+
+impl MissingSignal {
+    /// Returns a request that continues `conversation` and names the error.
+    pub(super) fn retry(&self, submit: &SubmitRequest, mut conversation: Vec<Message>) -> SubmitRequest {
+        let tool = &self.tool;
+        conversation.push(Message::user(match &self.invalid {
+            // The conversation does not contain exit calls.
+            Some((arguments, error)) => format!(
+                "You called `{tool}` with invalid arguments: {arguments}\n\nError: {error}\n\nCall `{tool}` again with \
+                 valid arguments."
+            ),
+            None => format!("You did not call `{tool}`. Call `{tool}` with your result."),
+        }));
+        SubmitRequest { messages: conversation, ..submit.clone() }
+    }
+}
+
+/// Describes the error for the user.
+impl fmt::Display for MissingSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.invalid {
+            Some((_, error)) => write!(f, "the model called `{}` with invalid arguments: {error}", self.tool),
+            None => write!(f, "the model did not call `{}`", self.tool),
+        }
+    }
+}
