@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deftool_chat::request::FinalState;
+use deftool_record::Session;
 use rusqlite::{ErrorCode, ffi};
 
 /// The format of the tables and of the entries in them.
@@ -19,6 +20,8 @@ pub struct RequestSummary {
     pub worker: String,
     /// The last message of the user.
     pub prompt: String,
+    /// What was submitted; `None`: damaged.
+    pub session: Option<Session>,
     /// Unix time of the submission, in milliseconds.
     pub submitted_at_ms: u64,
     /// The final state; `None`: the request has not ended.

@@ -223,7 +223,8 @@ fn request(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     };
     let damage = start.as_ref().err().cloned();
     let id = if id.is_empty() { format!("#{number}") } else { id };
-    let summary = RequestSummary { id, context, worker, prompt, submitted_at_ms, state, damage };
+    let session = start.as_ref().ok().map(|start| start.session.clone());
+    let summary = RequestSummary { id, context, worker, prompt, session, submitted_at_ms, state, damage };
     Ok((number, summary, start))
 }
 

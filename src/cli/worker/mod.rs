@@ -6,6 +6,7 @@ mod connect;
 mod follow;
 pub(in crate::cli) mod journal;
 mod managed;
+pub(in crate::cli) mod message;
 pub(in crate::cli) mod offer;
 pub(in crate::cli) mod options;
 pub(in crate::cli) mod recordings;

@@ -1,6 +1,7 @@
 //! The commands, by running the real binary.
 
 mod acp;
+mod batch;
 mod chat;
 mod check_watch;
 mod ci;

@@ -150,6 +150,7 @@ pages! {
     results,
     rule,
     run,
+    run_batch,
     script_tests,
     stub,
     test,

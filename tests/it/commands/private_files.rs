@@ -166,6 +166,24 @@ fn a_full_disk_is_reported() {
     }
 }
 
+/// A batch does not start further jobs.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_a_batch() {
+    let server = Server::answering(|_, _| Answer::text(&"Hello. ".repeat(2_000)));
+    let project = Project::new();
+    fs::create_dir(project.path("small")).unwrap();
+    project.write("jobs.jsonl", "{\"prompt\": \"hello\"}\n".repeat(200));
+    let endpoint = server.endpoint();
+    let arguments = ["run", "--batch", "jobs.jsonl", "--endpoint", &endpoint, "--journal", "small/j"];
+    let Some(ended) = run_mounted(&project, "mount -t tmpfs -o size=512k none small", &arguments) else {
+        return;
+    };
+    assert!(ended.code == Some(1) && ended.stderr.contains("the disk is full"), "{ended:?}");
+    let (posts, results) = (server.posts().len(), ended.events().len());
+    assert!(posts > 1 && posts < 200 && results > 0 && results <= posts, "{posts}, {results}");
+}
+
 /// The lock of a journal is held for a short time after its process ended.
 #[test]
 fn a_lock_that_is_released_soon_is_waited_for() {

@@ -28,7 +28,7 @@ fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
 
 /// Sends SIGINT, like Ctrl-C.
 #[cfg(unix)]
-fn interrupt(child: &Child) {
+pub(super) fn interrupt(child: &Child) {
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
 }

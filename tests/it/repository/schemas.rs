@@ -79,6 +79,38 @@ fn json_outputs_match_their_schemas() {
 }
 
 #[test]
+fn lines_of_a_batch_match_their_schemas() {
+    let project = project();
+    let jobs = [
+        json!({"prompt": "good", "job_name": "a", "params": {"temperature": 0}, "files": ["specs/a.eld"]}),
+        json!({"prompt": "bad", "job_name": null, "params": null, "files": null}),
+        json!({"prompt": "good", "files": ["gone"]}),
+    ];
+    project.write("jobs.jsonl", jobs.each_ref().map(Value::to_string).join("\n"));
+    check("job", jobs);
+    let counts = json!({"choices": [], "usage": {
+        "prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2},
+        "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 1}
+    }});
+    let server = Server::answering(move |_, received| {
+        if !received.body.to_string().contains("good") {
+            return Answer::error(400, &[], "no");
+        }
+        Answer::chunks(&[
+            delta("Yes."),
+            call(0, "done", r#"{"note": 1}"#),
+            call(1, "done", r#"{"note": "ok"}"#),
+            finish("stop"),
+            counts.clone(),
+        ])
+    });
+    let endpoint = server.endpoint();
+    let ended = project.run(&["run", "--batch", "jobs.jsonl", "--output", "done", "--endpoint", &endpoint]);
+    assert_eq!((ended.code, ended.events().len()), (Some(1), 3), "{ended:?}");
+    check("batch", ended.events());
+}
+
+#[test]
 fn events_match_their_schema() {
     let project = project();
     let counts = json!({"choices": [], "usage": {

@@ -77,13 +77,24 @@ impl Registry {
             Some(index) => drop(self.waiting.remove(index)),
             None => self.in_flight = self.in_flight.saturating_sub(1),
         }
-        self.terminal.push_back(id.to_owned());
+        self.keep(id.to_owned());
+        self.admit_waiting();
+    }
+
+    /// Adds a request that ended in another process.
+    pub(crate) fn add_ended(&mut self, id: String, record: &Arc<RequestRecord>) {
+        self.records.insert(id.clone(), Arc::clone(record));
+        self.keep(id);
+    }
+
+    /// Keeps a finished request, and drops the oldest ones.
+    fn keep(&mut self, id: String) {
+        self.terminal.push_back(id);
         while self.terminal.len() > self.limits.keep_results {
             if let Some(oldest) = self.terminal.pop_front() {
                 self.records.remove(&oldest);
             }
         }
-        self.admit_waiting();
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<RequestRecord>> {

@@ -190,6 +190,8 @@ impl Worker {
     /// `:effect` of its tool allows it. With `asks`, a `once` call requests the user's approval to run again. Returns
     /// the id of the request and the number of its earlier events.
     ///
+    /// A request that has ended only becomes available again, with its events and its outcome.
+    ///
     /// The journal restores what happened. What may happen next follows from the configuration and the tools of this
     /// worker: the stored configuration, server and approvals do not count, and calls are validated again.
     ///
@@ -228,8 +230,8 @@ impl Worker {
         Ok((id, past))
     }
 
-    /// Gives a request a slot or a position in the queue, and starts its task. `events`: those that were published
-    /// before. Returns the id and the record of the request.
+    /// Gives a request a slot or a position in the queue, and starts its task. One that has ended needs neither. `events`:
+    /// those that were published before. Returns the id and the record of the request.
     fn admit(
         &self,
         run: Run,
@@ -245,6 +247,11 @@ impl Worker {
         let mut registry = lock(&shared.registry);
         if registry.get(&id).is_some() {
             return Err(if cursor.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
+        }
+        if run.outcome().is_some() {
+            record.publish(events, run.status(), run.conversation());
+            registry.add_ended(id.clone(), &record);
+            return Ok((id, record));
         }
         registry.admit(id.clone(), Arc::clone(&record)).ok_or(SubmitError::NoSlotAvailable)?;
         if let Some(replay) = &shared.replay {

@@ -1,15 +1,12 @@
 //! `deftool journal resume`: continues the requests of a journal.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use deftool_chat::request::{Event, JournalEntry};
 use deftool_durable::{RequestSummary, SqliteJournal};
-use deftool_lang::schema::ToolSet;
-use deftool_project::{find_root, quote, quote_words, resolve_links};
+use deftool_project::{find_root, quote, resolve_links};
 use deftool_worker::{Approvals, WorkerConfig};
 
 use super::JournalFile;
@@ -141,7 +138,6 @@ async fn resume(
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
     }
-    let open_tools = open_tools(&entries);
     let OpenWorker { spec, tools, config, servers } = open;
     let mut approver = Approver::new(options.yes);
     let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
@@ -153,7 +149,9 @@ async fn resume(
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
     let tools = join(tools, remote.as_ref());
-    check_tools(request, &options.journal.path, &open_tools, &tools.current().tools)?;
+    let tools_now = tools.current().tools;
+    journal::check_tools(&request.id, &options.journal.path, &entries, &tools_now)
+        .map_err(CliError::Usage)?;
     let worker = tokio::select! {
         worker = connect(&worker_options, &spec, config, tools, true) => worker?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -173,44 +171,6 @@ async fn resume(
         remote.close().await;
     }
     followed
-}
-
-/// Returns the tools of the calls without a result.
-fn open_tools(entries: &[(u64, JournalEntry)]) -> BTreeMap<String, String> {
-    let mut open = BTreeMap::new();
-    for (_, entry) in entries {
-        match entry {
-            JournalEntry::Event(Event::ToolCall { id, name, .. }) => {
-                open.insert(id.clone(), name.clone());
-            }
-            JournalEntry::Event(Event::ToolFinished { id, .. }) => {
-                open.remove(id);
-            }
-            _ => {}
-        }
-    }
-    open
-}
-
-/// Checks that the tools of the calls without a result exist, so that a mistake in a spec does not end the request.
-///
-/// # Errors
-/// If one of them is missing or has errors.
-fn check_tools(
-    request: &RequestSummary,
-    journal: &Path,
-    open: &BTreeMap<String, String>,
-    tools: &ToolSet,
-) -> Result<(), CliError> {
-    let Some(name) = open.values().find(|name| tools.get(name).is_none()) else { return Ok(()) };
-    let words = ["deftool", "journal", "cancel", &journal.to_string_lossy(), &request.id];
-    Err(CliError::Usage(format!(
-        "the request {} waits for the tool `{}`, which is missing or has errors; correct it and resume again, or end the \
-         request with `{}`",
-        clean(&request.id),
-        clean(name),
-        clean(&quote_words(&words))
-    )))
 }
 
 /// Checks that a request belongs to the current project. A journal does not select the project whose scripts run.

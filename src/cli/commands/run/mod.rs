@@ -1,5 +1,6 @@
 //! `deftool run`: sends one request through a worker.
 
+mod batch;
 mod prompt;
 mod signals;
 
@@ -44,6 +45,7 @@ Examples:
   deftool run \"What does this do?\" -f src/main.rs --param temperature=0
   deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
   deftool run \"List the cities.\" --output cities --output-retries 2 | jq -r '.names[]'
+  deftool run --batch jobs.jsonl --journal jobs.journal > results.jsonl
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
     /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
@@ -83,6 +85,14 @@ pub(in crate::cli) struct RunOptions {
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
+    /// Run each line of FILE as a job, a JSON object with `prompt` and optionally `job_name`, `params` and `files` (`-`:
+    /// stdin), and print a line of JSON for each when it ends
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["prompt", "files", "job", "record", "redact", "replay", "format", "json"])]
+    pub(in crate::cli) batch: Option<PathBuf>,
+    /// With a journal, run the jobs that failed again
+    #[arg(long, requires_all = ["batch", "journal"])]
+    pub(in crate::cli) retry_failed: bool,
     #[command(flatten)]
     pub(in crate::cli) signals: SignalOptions,
     #[command(flatten)]
@@ -92,6 +102,14 @@ pub(in crate::cli) struct RunOptions {
 }
 
 pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
+    match &options.batch {
+        Some(path) => batch::run(options, path),
+        None => run_prompt(options),
+    }
+}
+
+/// Runs one request, or replays a recording.
+fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
     if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
         let message = "--redact requires --record or --replay";

@@ -1,6 +1,8 @@
 //! Journals: `run` and `rpc` store their requests with `--journal`, `journal` lists, continues and removes them.
 
 pub(in crate::cli) mod context;
+mod open_calls;
+mod past;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use super::OpenWorker;
 use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::eprint_error;
+
+pub(in crate::cli) use open_calls::check_tools;
+pub(in crate::cli) use past::PastRequests;
 
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
