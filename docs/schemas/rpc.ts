@@ -906,6 +906,10 @@ export type SubmitParams = {
  */
 prompt?: string,
 /**
+ * Files that are added to the prompt: text, images or audio. Relative names start at the current folder of the server.
+ */
+files?: Array<string>,
+/**
  * A conversation. The model answers its last message.
  */
 messages?: Array<Message>,
@@ -933,6 +937,11 @@ tools?: Array<string>,
  * A name for the job.
  */
 job_name?: string,
+/**
+ * Whether a request of the journal with the same content is continued instead. It may have ended. Each is continued
+ * once.
+ */
+resume?: boolean,
 /**
  * The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
  */

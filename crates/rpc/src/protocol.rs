@@ -3,6 +3,7 @@
 //! The parameters of each method are an object. An unknown member is an error. `docs/schemas/rpc.json` and `docs/schemas/rpc.ts`
 //! are generated from these types.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use deftool_chat::Message;
@@ -191,6 +192,10 @@ pub struct SubmitParams {
     /// The user's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// Files that are added to the prompt: text, images or audio. Relative names start at the current folder of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "definitions", ts(as = "Option<_>"))]
+    pub files: Vec<PathBuf>,
     /// A conversation. The model answers its last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<Message>>,
@@ -213,6 +218,11 @@ pub struct SubmitParams {
     /// A name for the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
+    /// Whether a request of the journal with the same content is continued instead. It may have ended. Each is continued
+    /// once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "definitions", ts(as = "Option<_>"))]
+    pub resume: bool,
     /// The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, Notification, code};
 use deftool_lang::tool::TraceContext;
-use deftool_worker::{EventStream, SubmitRequest, Worker};
+use deftool_worker::{EventStream, SubmitRequest, Worker, WorkerState};
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{
@@ -25,16 +24,15 @@ impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
         let spec = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
         let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
-        let messages = match (params.prompt, params.messages) {
-            (Some(content), None) => vec![Message::user(content)],
-            (None, Some(messages)) => messages,
-            _ => {
-                let message = "expected either `prompt` or `messages`";
-                return Err(Error::new(code::INVALID_PARAMS, message));
-            }
-        };
+        let invalid = |message: &str| Error::new(code::INVALID_PARAMS, message);
         let failed = |message: String| Error::new(code::REQUEST_FAILED, message);
-        let worker = self.workers.get(spec, &self.host).await.map_err(failed)?;
+        let messages = match (params.prompt, params.messages) {
+            (Some(prompt), None) => vec![(self.host.read_files)(prompt, &params.files).map_err(failed)?],
+            (None, Some(_)) if !params.files.is_empty() => return Err(invalid("`files` requires `prompt`")),
+            (None, Some(messages)) => messages,
+            _ => return Err(invalid("expected either `prompt` or `messages`")),
+        };
+        let (worker, continue_request) = self.workers.get(spec, &self.host).await.map_err(failed)?;
         let request = SubmitRequest {
             messages,
             system_prompt: params.system,
@@ -48,9 +46,25 @@ impl Session {
             ),
             ..SubmitRequest::default()
         };
-        let request_id =
-            worker.submit_when_ready(request).await.map_err(|error| failed(error.to_string()))?;
-        if let Some(events) = worker.events(&request_id, 0) {
+        let continued = match continue_request {
+            _ if !params.resume => None,
+            None => return Err(invalid("`resume` requires the option `--journal` of the server")),
+            Some(continue_request) => {
+                // An error is reported when the request continues.
+                if worker.state() == WorkerState::Running {
+                    let _ = worker.ready().await;
+                }
+                continue_request(&request).map_err(failed)?
+            }
+        };
+        let (request_id, past) = match continued {
+            Some(continued) => continued,
+            None => {
+                let submitted = worker.submit_when_ready(request).await;
+                (submitted.map_err(|error| failed(error.to_string()))?, 0)
+            }
+        };
+        if let Some(events) = worker.events(&request_id, past) {
             self.spawn(ask_for_approvals(self.clone(), worker, request_id.clone(), events));
         }
         Ok(RequestId { request_id })

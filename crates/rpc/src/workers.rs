@@ -7,21 +7,25 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_worker::Worker;
 use tokio::sync::OnceCell;
 
-use crate::host::{Host, OpenedWorker};
+use crate::host::{ContinueRequest, Host, OpenedWorker};
 
 /// The workers that were used, by name.
 #[derive(Default)]
 pub(crate) struct Workers(Mutex<HashMap<String, Arc<OnceCell<OpenedWorker>>>>);
 
 impl Workers {
-    /// Returns a worker. Opens it if it is not open.
-    pub(crate) async fn get(&self, spec: WorkerSpec, host: &Host) -> Result<Worker, String> {
+    /// Returns a worker, and what continues the requests of its journal. Opens it if it is not open.
+    pub(crate) async fn get(
+        &self,
+        spec: WorkerSpec,
+        host: &Host,
+    ) -> Result<(Worker, Option<Arc<ContinueRequest>>), String> {
         let cell = {
             let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(workers.entry(spec.name.value.clone()).or_default())
         };
         let opened = cell.get_or_try_init(|| (host.open_worker)(spec)).await?;
-        Ok(opened.worker.clone())
+        Ok((opened.worker.clone(), opened.continue_request.clone()))
     }
 
     /// Returns the worker of a request.
@@ -39,7 +43,7 @@ impl Workers {
         for OpenedWorker { worker, .. } in &opened {
             worker.stop();
         }
-        for OpenedWorker { worker, close } in opened {
+        for OpenedWorker { worker, close, .. } in opened {
             worker.stopped().await;
             close().await;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use deftool_project::{Generation, LiveProject, ProjectError, find_root};
-use deftool_rpc::{Host, script_events, serve};
+use deftool_rpc::{ContinueRequest, Host, script_events, serve};
 use deftool_script::ScriptSink;
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
@@ -16,6 +16,9 @@ use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::output::eprint_error;
 use crate::cli::worker;
+use crate::cli::worker::journal::PastRequests;
+use crate::cli::worker::journal::context::JournalContext;
+use crate::cli::worker::message::user_message;
 use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::{ClientWorkers, OpenWorker, OpenedWorker, close_remote, journal, serve_client};
 
@@ -51,6 +54,8 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         let options = options.worker.clone();
         Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, &options, &[])) as Box<_>
     });
+    let past =
+        options.journal.as_deref().map(|path| PastRequests::read(path, false)).transpose()?.map(Arc::new);
     let workers = Arc::new(ClientWorkers {
         options: options.worker.clone(),
         root: root.clone(),
@@ -73,14 +78,19 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
             worker::choose_worker(named, None, generation).map_err(|error| error.to_string())
         }),
         open_worker: Box::new(move |spec| {
-            let workers = Arc::clone(&workers);
+            let (workers, past) = (Arc::clone(&workers), past.clone());
             let open = async move {
-                let OpenedWorker { worker, remote, .. } = Box::pin(workers.open(spec, Vec::new())).await?;
+                let mut opened = Box::pin(workers.open(spec, Vec::new())).await?;
+                let (worker, remote) = (opened.worker.clone(), opened.remote.take());
                 let close = move || close_remote(remote).boxed();
-                Ok(deftool_rpc::OpenedWorker { worker, close: Box::new(close) })
+                let context = opened.context.take();
+                let continue_request =
+                    past.zip(context).map(|(past, context)| continue_past(past, context, opened));
+                Ok(deftool_rpc::OpenedWorker { worker, continue_request, close: Box::new(close) })
             };
             open.map_err(|error: CliError| error.to_string()).boxed()
         }),
+        read_files: Box::new(|prompt, files| user_message(prompt, files, String::new())),
     };
     let exit = serve_client("a program", |stop| {
         serve(host, script_events, std::io::stdin(), tokio::io::stdout(), stop)
@@ -90,4 +100,19 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         return Ok(if exit == Exit::Clean { Exit::Failed } else { exit });
     }
     Ok(exit)
+}
+
+/// Returns a function that continues the requests of the journal in their worker.
+fn continue_past(
+    past: Arc<PastRequests>,
+    context: JournalContext,
+    opened: OpenedWorker,
+) -> Arc<ContinueRequest> {
+    let OpenedWorker { worker, tools, .. } = opened;
+    Arc::new(move |submit| {
+        let found = past.take(&context, submit, &tools.current().tools)?;
+        // The client answers approvals.
+        let resumed = found.map(|(start, entries)| worker.resume(start, entries, true));
+        resumed.transpose().map_err(|error| error.to_string())
+    })
 }

@@ -11,9 +11,10 @@ use deftool_mcp::RemoteTools;
 use deftool_project::{LiveProject, PermissionRequest};
 use deftool_record::Journal;
 use deftool_script::ScriptRunner;
-use deftool_worker::{Worker, WorkerConfig, api_of};
+use deftool_worker::{ToolSource, Worker, WorkerConfig, api_of};
 use tokio_util::sync::CancellationToken;
 
+use super::journal::context::JournalContext;
 use super::options::WorkerOptions;
 use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
 use crate::cli::outcome::{CliError, Exit};
@@ -44,6 +45,9 @@ pub(in crate::cli) struct ClientWorkers {
 /// A worker with the connections of its tools.
 pub(in crate::cli) struct OpenedWorker {
     pub(in crate::cli) worker: Worker,
+    pub(in crate::cli) tools: Arc<dyn ToolSource>,
+    /// What the journal of its requests stores with each of them, if there is one.
+    pub(in crate::cli) context: Option<JournalContext>,
     pub(in crate::cli) remote: Option<Arc<RemoteTools>>,
     /// The MCP servers of the client that cannot be used, one clause each.
     pub(in crate::cli) left_out: Vec<String>,
@@ -80,6 +84,7 @@ impl ClientWorkers {
             opened = opened.reporting_errors();
         }
         let journal = self.journal.as_ref().map(|of_worker| of_worker(&opened));
+        let context = self.journal.is_some().then(|| JournalContext::of(&opened, &self.options, &[]));
         let remote = opened.servers.connect().await?;
         let mut left_out = opened.servers.unsupported();
         left_out.extend(
@@ -90,8 +95,8 @@ impl ClientWorkers {
         }
         let tools = join(opened.tools, remote.as_ref());
         let config = WorkerConfig { queue: MAX_QUEUE, journal, ..opened.config };
-        let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
-        Ok(OpenedWorker { worker, remote, left_out })
+        let worker = connect(&self.options, &opened.spec, config, Arc::clone(&tools), true).await?;
+        Ok(OpenedWorker { worker, tools, context, remote, left_out })
     }
 }
 
