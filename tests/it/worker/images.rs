@@ -106,6 +106,37 @@ async fn a_server_without_images_gets_the_text_after_one_more_request() {
     assert_eq!((again.retries(), warnings(&again)), (vec![], vec![unsent, unsent]));
 }
 
+/// One damaged image says nothing about the others.
+#[tokio::test]
+async fn an_image_that_the_server_rejects_is_left_out_alone() {
+    let bad = image(2_000).data_url().unwrap();
+    let is_rejected = bad.clone();
+    let server = Server::answering(move |_, request| {
+        if request.body.to_string().contains(&is_rejected) {
+            Answer::error(400, &[], "Could not process image")
+        } else {
+            Answer::text("fine")
+        }
+    });
+    let worker = Worker::start(config(), camera(), http(&server.endpoint(), None));
+    let unsent = "image: image/png, 64×64, 2 kB; not sent: the server rejected the request with it";
+    let mut request = prompt(vec![image(2_000)]);
+    for (size, retries, expected) in [(2_000, 1, &[unsent][..]), (3_000, 0, &[]), (2_000, 1, &[unsent])] {
+        if let Some(Message::User { attachments, .. }) = request.messages.last_mut() {
+            *attachments = vec![image(size)];
+        }
+        let id = worker.submit(request.clone()).unwrap();
+        let ended = finish(&worker, &id).await;
+        assert_eq!((ended.text(), ended.retries().len()), ("fine", retries), "{:?}", ended.events);
+        assert_eq!(warnings(&ended), expected);
+        // The conversation continues with the images that were accepted.
+        request.messages = worker.conversation(&id).unwrap();
+        request.messages.push(Message::user(image(3_000).line()));
+    }
+    let last = server.posts().last().unwrap().body.to_string();
+    assert_eq!((last.contains(&bad), last.contains(&image(3_000).data_url().unwrap())), (false, true));
+}
+
 #[tokio::test]
 async fn a_model_that_is_known_to_take_no_images_gets_none() {
     let server = Server::script([Answer::text("fine")]);

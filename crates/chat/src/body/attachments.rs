@@ -57,20 +57,35 @@ const LIMITS: &[(&[&str], Limits, &str)] = &[
     ),
 ];
 
-/// Returns the messages with the attachments that the server accepts, and the lines of those after the last reply that
-/// it does not accept.
+/// Why an attachment is not sent that a server rejected, alone or with others of the request.
+const REJECTED: &str = "the server rejected the request with it";
+
+/// The attachments of a request that are not sent.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Unsent {
+    /// The lines of those after the last reply.
+    pub(super) lines: Vec<String>,
+    /// Those that the server rejected.
+    pub(super) rejected: Vec<Attachment>,
+}
+
+/// Returns the messages with the attachments that the server accepts, and those that it does not accept.
 pub(super) fn sent_attachments<'m>(
     messages: Cow<'m, [Arc<Message>]>,
     request: &ChatRequest,
     form: BodyForm,
-) -> (Cow<'m, [Arc<Message>]>, Vec<String>) {
+) -> (Cow<'m, [Arc<Message>]>, Unsent) {
     if messages.iter().all(|message| message.attachments().is_empty()) {
-        return (messages, Vec::new());
+        return (messages, Unsent::default());
     }
     let mut selection = Selection::new(request, form);
     // The newest images count if there are too many.
-    let mut sent: Vec<Arc<Message>> =
-        messages.iter().rev().map(|message| selection.select(message)).collect();
+    let mut sent: Vec<Arc<Message>> = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(number, message)| selection.select(number, message))
+        .collect();
     sent.reverse();
     let is_text = form.fallbacks.has(BodyFallback::NoTools) || form.fallbacks.has(BodyFallback::PlainRoles);
     if form.effective_api() == Api::ChatCompletions && !is_text {
@@ -91,8 +106,7 @@ struct Selection {
     has_large: bool,
     /// Whether a message of the model follows.
     is_answered: bool,
-    /// The lines of attachments that are not sent and follow the last message of the model.
-    unsent: Vec<String>,
+    unsent: Unsent,
 }
 
 impl Selection {
@@ -113,18 +127,23 @@ impl Selection {
             total: 0,
             has_large: false,
             is_answered: false,
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
         }
     }
 
-    fn select(&mut self, message: &Arc<Message>) -> Arc<Message> {
+    fn select(&mut self, number: usize, message: &Arc<Message>) -> Arc<Message> {
         self.is_answered |= matches!(**message, Message::Assistant { .. });
         if message.attachments().is_empty() {
             return Arc::clone(message);
         }
         let is_result = matches!(**message, Message::Tool { .. });
-        let reasons =
-            message.attachments().iter().rev().map(|attachment| self.refusal(attachment, is_result));
+        let (start, end) = self.form.without_images;
+        let is_rejected = (start..end).contains(&number);
+        let reasons = message
+            .attachments()
+            .iter()
+            .rev()
+            .map(|attachment| self.refusal(attachment, is_result, is_rejected));
         let mut reasons: Vec<Option<String>> = reasons.collect();
         let mut message = Message::clone(message);
         if let Message::User { content, attachments } | Message::Tool { content, attachments, .. } =
@@ -134,7 +153,7 @@ impl Selection {
                 let reason = reasons.pop().flatten();
                 if let Some(reason) = &reason {
                     let line = mark_unsent(content, attachment, reason);
-                    self.unsent.extend((!self.is_answered).then_some(line));
+                    self.unsent.lines.extend((!self.is_answered).then_some(line));
                 }
                 reason.is_none()
             });
@@ -143,7 +162,7 @@ impl Selection {
     }
 
     /// Returns why an attachment is not sent, if it is not.
-    fn refusal(&mut self, attachment: &Attachment, is_result: bool) -> Option<String> {
+    fn refusal(&mut self, attachment: &Attachment, is_result: bool, is_rejected: bool) -> Option<String> {
         let Self { form, limits, .. } = *self;
         let is_image = attachment.media_type().is_image();
         let takes = if is_image {
@@ -167,6 +186,10 @@ impl Selection {
         if attachment.longest_side().is_some_and(|side| side > limits.side) {
             return Some(format!("more than {} pixels wide or high, the server's limit", limits.side));
         }
+        if is_rejected {
+            self.unsent.rejected.push(attachment.clone());
+            return Some(String::from(REJECTED));
+        }
         let is_large = limits.many.is_some_and(|(_, side)| attachment.longest_side() > Some(side));
         if let Some((count, side)) = limits.many
             && (is_large || self.has_large)
@@ -186,6 +209,24 @@ impl Selection {
         self.total += size;
         self.has_large |= is_large;
         None
+    }
+}
+
+/// Removes attachments that the server rejected, which later requests must not contain.
+pub(crate) fn remove_rejected(message: &mut Arc<Message>, rejected: &[Attachment]) {
+    if !message.attachments().iter().any(|attachment| rejected.contains(attachment)) {
+        return;
+    }
+    if let Message::User { content, attachments } | Message::Tool { content, attachments, .. } =
+        Arc::make_mut(message)
+    {
+        attachments.retain(|attachment| {
+            let is_rejected = rejected.contains(attachment);
+            if is_rejected {
+                mark_unsent(content, attachment, REJECTED);
+            }
+            !is_rejected
+        });
     }
 }
 

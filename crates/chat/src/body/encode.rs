@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use deftool_lang::spec::Api;
+use deftool_lang::tool::Attachment;
 use serde_json::{Map, Value};
 
-use super::attachments::{attachment_bytes, sent_attachments};
+use super::attachments::{Unsent, attachment_bytes, sent_attachments};
 use super::call_ids::with_valid_ids;
 use super::completions::ChatCompletions;
 use super::format::{BodyFormat, Group, push};
@@ -36,7 +37,7 @@ pub struct Body {
     members: Map<String, Value>,
     /// Length of the conversation in `json` without images and audio, in bytes.
     conversation_bytes: usize,
-    unsent: Vec<String>,
+    unsent: Unsent,
 }
 
 impl Body {
@@ -62,7 +63,12 @@ impl Body {
 
     /// The lines of new images and audio that the server does not accept, each with the reason.
     pub fn unsent(&self) -> &[String] {
-        &self.unsent
+        &self.unsent.lines
+    }
+
+    /// The images and audio that are not sent because the server rejected the request with them.
+    pub fn rejected(&self) -> &[Attachment] {
+        &self.unsent.rejected
     }
 }
 

@@ -32,6 +32,7 @@ mod shape;
 mod tool_offer;
 mod truncation;
 
+pub(crate) use attachments::remove_rejected;
 pub use encode::{Body, BodyEncoder};
 pub use model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
 pub use params::OWN_MEMBERS;

@@ -42,6 +42,9 @@ pub struct BodyForm {
     pub fallbacks: BodyFallbacks,
     /// The number of messages whose state is not returned, because the server cannot read it.
     pub stateless: usize,
+    /// The first message, and the one after the last, whose images and audio are not sent: the server rejected the
+    /// request with them.
+    pub without_images: (usize, usize),
 }
 
 impl BodyForm {
@@ -56,6 +59,22 @@ impl BodyForm {
             };
             let last = request.messages.iter().rposition(has_state);
             return Self { stateless: last.map_or(0, |last| last + 1), ..self };
+        }
+        // The server accepted the request before the last reply, with the images until then.
+        let is_reply = |message: &Arc<Message>| matches!(**message, Message::Assistant { .. });
+        let first_new = || request.messages.iter().rposition(is_reply).map_or(0, |last| last + 1);
+        let first = match fallback {
+            BodyFallback::NoNewImages => Some(first_new()),
+            BodyFallback::NoEarlierImages => Some(0),
+            _ => None,
+        };
+        if let Some(first) = first {
+            let end = request.messages.len();
+            // The images of an earlier rejection of this request are not sent again. Those of an earlier request are
+            // no longer in the conversation.
+            let (start, known_end) = self.without_images;
+            let start = if known_end == end { start.min(first) } else { first };
+            return Self { without_images: (start, end), ..self };
         }
         Self { fallbacks: self.fallbacks.with(fallback), ..self }
     }
@@ -88,6 +107,7 @@ impl Default for BodyForm {
             server: Capabilities::default(),
             fallbacks: BodyFallbacks::default(),
             stateless: 0,
+            without_images: (0, 0),
         }
     }
 }
@@ -151,11 +171,15 @@ pub enum BodyFallback {
     NoResultImages,
     /// Omits images and audio.
     NoImages,
+    /// Omits the images and audio since the last reply, one of which the server rejects. Later ones are sent.
+    NoNewImages,
+    /// Omits the images and audio of the messages so far. Later ones are sent.
+    NoEarlierImages,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -182,6 +206,8 @@ impl BodyFallback {
         Self::NoSampling,
         Self::NoResultImages,
         Self::NoImages,
+        Self::NoNewImages,
+        Self::NoEarlierImages,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -213,6 +239,8 @@ impl BodyFallback {
             Self::NoSampling => "without temperature, top_p and top_k",
             Self::NoResultImages => "without the images of results",
             Self::NoImages => "without images",
+            Self::NoNewImages => "without the new images",
+            Self::NoEarlierImages => "without the images so far",
         }
     }
 
@@ -256,7 +284,9 @@ impl BodyFallback {
                 "400 or 422 that does not support `temperature`, `top_p` or `top_k`, if it was sent"
             }
             Self::NoResultImages => "a server that rejects a message of the user after results",
-            Self::NoImages => "a server that reports that it does not take images, or not these",
+            Self::NoImages => "a server that reports that it takes no images",
+            Self::NoNewImages => "413, or a server that rejects an image, such as a damaged one",
+            Self::NoEarlierImages => "the same, if there are no new images, or if it rejects the rest",
         }
     }
 

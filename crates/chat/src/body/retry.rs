@@ -187,12 +187,29 @@ const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
     ]
 };
 
-/// Phrases about images and audio. Models without images: `OpenAI` (vllm#11629), `DeepSeek` (vercel/ai#9179), `OpenRouter`
-/// (nexu-io/nexu#733), Ollama (ollama/ollama#17301), LM Studio (lmstudio-bug-tracker#473), Groq, which wants a string;
-/// llama.cpp asks for the `mmproj` of the model, and vLLM reports that the model is not multimodal. Anthropic names the
-/// image that is too large.
-const IMAGE_REJECTIONS: [&str; 7] =
-    ["image", "audio", "vision", "mmproj", "multimodal", "multi-modal", "content must be a string"];
+/// Phrases for all images and audio: `OpenAI` (vllm#11629), `DeepSeek` (vercel/ai#9179), `OpenRouter` (nexu-io/nexu#733),
+/// Ollama (ollama/ollama#17301), LM Studio (lmstudio-bug-tracker#473), Groq, which wants a string; llama.cpp asks for the
+/// `mmproj` of the model, and vLLM reports that the model is not multimodal.
+const NO_IMAGES: [&str; 14] = [
+    "only supported by certain models",
+    "unknown variant `image_url`",
+    "unknown variant `input_audio`",
+    "support image input",
+    "image input is not supported",
+    "required for image input",
+    "not support images",
+    "not support vision",
+    "not support audio",
+    "mmproj",
+    "not a multimodal model",
+    "at most 0 image",
+    "at most 0 audio",
+    "content must be a string",
+];
+
+/// Words about images and audio. A message without a phrase of [`NO_IMAGES`] is about one of those that were sent:
+/// Anthropic names the image that is too large, and all servers reject a damaged one.
+const IMAGE_WORDS: [&str; 5] = ["image", "audio", "vision", "multimodal", "multi-modal"];
 
 /// The status of a request that is too large.
 const TOO_LARGE: u16 = 413;
@@ -245,9 +262,7 @@ impl Rejection<'_> {
         // These messages are specific enough; older llama.cpp versions send those of chat templates with status 500.
         if (400..=599).contains(&status) && !matches!(status, 401 | 403 | 408 | 409 | 429 | 503) {
             candidates.extend(self.layout_fallbacks());
-            if status == TOO_LARGE || IMAGE_REJECTIONS.iter().any(|phrase| self.message.contains(phrase)) {
-                candidates.push(BodyFallback::NoImages);
-            }
+            candidates.extend_from_slice(self.image_fallbacks(status));
         }
         if self.has("tools") && fallback == Fallback::On && refuses_tools(&self.message) {
             candidates.push(BodyFallback::NoTools);
@@ -300,6 +315,18 @@ impl Rejection<'_> {
                 all.iter().all(|words| words.split('|').any(|word| self.message.contains(word)))
             })
             .map(|(_, fallback)| *fallback)
+    }
+
+    /// Returns the fallbacks for a message about images. Only what is said about all images applies to later ones.
+    fn image_fallbacks(&self, status: u16) -> &'static [BodyFallback] {
+        let names = |phrases: &[&str]| phrases.iter().any(|phrase| self.message.contains(phrase));
+        if names(&NO_IMAGES) {
+            &[BodyFallback::NoImages]
+        } else if status == TOO_LARGE || names(&IMAGE_WORDS) {
+            &[BodyFallback::NoNewImages, BodyFallback::NoEarlierImages]
+        } else {
+            &[]
+        }
     }
 
     /// Returns the fallback that renames the token limit, unless the limit was renamed before.

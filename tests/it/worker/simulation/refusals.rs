@@ -241,7 +241,9 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::PortableIds
             | BodyFallback::TextOrCalls
             | BodyFallback::NoResultImages
-            | BodyFallback::NoImages,
+            | BodyFallback::NoImages
+            | BodyFallback::NoNewImages
+            | BodyFallback::NoEarlierImages,
         ) => &["messages", "input", "system"],
         Some(BodyFallback::EmptyContent) => &["messages"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],

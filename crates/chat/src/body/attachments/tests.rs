@@ -208,7 +208,7 @@ fn the_limits_of_the_server_apply() {
         let request = ChatRequest { model: model.to_owned(), source, ..request(images) };
         let messages: Cow<'_, [Arc<Message>]> = Cow::Borrowed(&request.messages);
         let (sent, unsent) = sent_attachments(messages, &request, BodyForm::default());
-        assert_eq!(unsent.len(), request.messages.len() - expected.len(), "{model} {url}");
+        assert_eq!(unsent.lines.len(), request.messages.len() - expected.len(), "{model} {url}");
         let sizes = |messages: &[Arc<Message>]| -> Vec<usize> {
             messages
                 .iter()
@@ -260,6 +260,32 @@ fn a_text_without_the_line_gets_it() {
     let messages = sent(&request(vec![message]), form(Api::ChatCompletions, &[BodyFallback::NoImages]));
     let line = "[image: image/png, 100×100, 99 bytes; not sent: the server takes no images]";
     assert_eq!(messages[0]["content"], json!(format!("Look\n\n{line}")));
+}
+
+/// The server rejects a request with an image. It accepted the images before the last reply.
+#[test]
+fn rejected_images_are_those_since_the_last_reply_and_then_all() {
+    let mut messages = vec![user("", vec![image(90)]), calls(&["1"]), result("1", vec![image(91)])];
+    let mut rejected = |fallback| {
+        let request = request(messages.clone());
+        let body = request.encode_body(BodyForm::default().after(fallback, &request));
+        for message in &mut messages {
+            let mut shared = Arc::new(message.clone());
+            remove_rejected(&mut shared, body.rejected());
+            *message = Message::clone(&shared);
+        }
+        // What remains is sent as before.
+        let remaining = self::request(messages.clone()).encode_body(BodyForm::default());
+        assert_eq!((remaining.json(), remaining.rejected()), (body.json(), &[][..]));
+        body.unsent().concat()
+    };
+    let line = |size| format!("[image: image/png, 100×100, {size} bytes; not sent: {REJECTED}]");
+    assert_eq!(rejected(BodyFallback::NoNewImages), line(91));
+    assert_eq!(rejected(BodyFallback::NoNewImages), "");
+    // The line of an image before the last reply was reported with it.
+    assert_eq!(rejected(BodyFallback::NoEarlierImages), "");
+    let texts = sent(&request(messages), BodyForm::default());
+    assert_eq!((&texts[0]["content"], &texts[2]["content"]), (&json!(line(90)), &json!(line(91))));
 }
 
 #[test]

@@ -413,6 +413,7 @@ fn a_rejected_image_is_left_out() {
     }
     let without = self::request(&json!({}));
     let (images, of_results) = (Some(BodyFallback::NoImages), Some(BodyFallback::NoResultImages));
+    let new_images = Some(BodyFallback::NoNewImages);
     for (status, message, expected) in [
         (400, "Invalid content type. image_url is only supported by certain models.", images),
         (
@@ -431,9 +432,18 @@ fn a_rejected_image_is_left_out() {
         (
             400,
             "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6129904 bytes > 5242880 bytes",
-            images,
+            new_images,
         ),
-        (413, "Request payload is too large", images),
+        (413, "Request payload is too large", new_images),
+        (400, "messages.0.content.1.image.source.base64.data: Could not process image", new_images),
+        (
+            400,
+            "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].",
+            new_images,
+        ),
+        (400, "Failed to load image or audio file", new_images),
+        (400, "At most 1 image(s) may be provided in one prompt.", new_images),
+        (400, "At most 0 image(s) may be provided in one prompt.", images),
         (400, "Unexpected role 'user' after role 'tool'", of_results),
         (401, "no access to image models", None),
         (429, "too many images", None),
@@ -442,8 +452,35 @@ fn a_rejected_image_is_left_out() {
         let form = BodyForm::default();
         let error = rejection(status, message);
         assert_eq!(next_body_fallback(&request, form, &error, Fallback::Auto), expected, "{message}");
-        let is_about_images = expected == images || expected == of_results;
+        let is_about_images = [images, new_images, of_results].contains(&expected);
         let next = next_body_fallback(&without, form, &error, Fallback::Auto);
         assert!(!is_about_images || next != expected, "{message}: no image was sent");
     }
+}
+
+#[test]
+fn images_before_the_last_reply_are_left_out_last() {
+    let image = |size| {
+        let bytes = [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; size]].concat();
+        deftool_lang::tool::Attachment::new(bytes, "").unwrap()
+    };
+    let mut request = request(&json!({}));
+    request
+        .messages
+        .insert(0, Arc::new(Message::User { content: String::new(), attachments: vec![image(1)] }));
+    if let Some(Message::Tool { attachments, .. }) = request.messages.last_mut().map(Arc::make_mut) {
+        attachments.push(image(2));
+    }
+    let error = rejection(400, "Could not process image");
+    let mut form = BodyForm::default();
+    let fallbacks = std::iter::from_fn(|| {
+        let fallback = next_body_fallback(&request, form, &error, Fallback::Auto)?;
+        form = form.after(fallback, &request);
+        Some(fallback)
+    });
+    assert_eq!(
+        fallbacks.take(5).collect::<Vec<_>>(),
+        [BodyFallback::NoNewImages, BodyFallback::NoEarlierImages]
+    );
+    assert!(form.fallbacks.is_empty(), "remembered for later requests");
 }

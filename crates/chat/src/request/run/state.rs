@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::text::append;
-use deftool_lang::tool::ToolErrorKind;
+use deftool_lang::tool::{Attachment, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, CallPlan};
 use super::failures::RepeatedFailures;
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
+use crate::body::remove_rejected;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
 use crate::request::conversation::{SentMessages, append_answered};
 use crate::request::event::{EVENT_VERSION, Event};
@@ -337,6 +338,14 @@ impl Run {
             {
                 Arc::make_mut(received).parts = Opaque::default();
             }
+        }
+        self.sent = SentMessages::default();
+    }
+
+    /// Removes images and audio that the server rejected. A line of text remains of each.
+    pub fn remove_attachments(&mut self, rejected: &[Attachment]) {
+        for message in &mut self.conversation {
+            remove_rejected(message, rejected);
         }
         self.sent = SentMessages::default();
     }

@@ -82,9 +82,13 @@ impl<'a> Turn<'a> {
                         let message = line.trim_matches(['[', ']']).to_owned();
                         task.publish_own(self.run, Event::Warning { message });
                     }
+                    // Also for the requests after this one.
                     if form.stateless != stateless {
-                        // Also for the requests after this one.
                         self.run.forget_state();
+                        task.record.replace_conversation(self.run.conversation());
+                    }
+                    if !body.rejected().is_empty() {
+                        self.run.remove_attachments(body.rejected());
                         task.record.replace_conversation(self.run.conversation());
                     }
                     return Ok(Accepted { open, body, streaming });
