@@ -5,12 +5,14 @@ mod help;
 mod repeat;
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage};
+use deftool_lang::tool::{
+    Attachment, CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage,
+};
 use deftool_project::{
     Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
 };
@@ -27,7 +29,7 @@ use crate::cli::project::rerun::Rerun;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{
-    clean, eprint_error, eprint_failure, eprint_line, print_json, print_styled,
+    clean, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, print_styled,
 };
 use crate::cli::worker::trace;
 use arguments::ArgumentInput;
@@ -42,6 +44,7 @@ Examples:
   deftool call word_count --help
   deftool call word_count '{\"text\": \"one\"}' --watch
   deftool call word_count text=one --repeat 100000
+  deftool call screenshot -o screen.png
   echo '{\"text\": \"one\"}' | deftool call word_count - --json"
 )]
 pub(in crate::cli) struct CallOptions {
@@ -56,6 +59,9 @@ pub(in crate::cli) struct CallOptions {
     pub(in crate::cli) help: bool,
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions,
+    /// Write the image or audio of the result to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
     /// Print the duration and the memory use
     #[arg(long)]
     pub(in crate::cli) time: bool,
@@ -63,7 +69,7 @@ pub(in crate::cli) struct CallOptions {
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Measure N calls of the script alone, from JSON to JSON, and concurrently
-    #[arg(long, value_name = "N", conflicts_with_all = ["watch", "time"], value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["watch", "time", "output"], value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
     pub(in crate::cli) repeat: Option<u32>,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
@@ -149,8 +155,47 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     let Some(called) = call(options, (tool, &input), &root, generation)? else {
         return Ok(Exit::Interrupted);
     };
-    print_result(&called, options.format.is_json(), options.time);
-    Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
+    Ok(report(&called, options, options.time))
+}
+
+/// Writes the image or audio of the result to the file of the options, if they have one, and prints the rest.
+fn report(called: &CallResult, options: &CallOptions, time: bool) -> Exit {
+    let json = options.format.is_json();
+    let (Ok(output), Some(file)) = (&called.outcome, &options.output) else {
+        print_result(called, json, time);
+        return if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed };
+    };
+    let written = write_media(output, file);
+    let is_whole = written.as_ref().is_ok_and(|media| output.value == media.line());
+    if json || !is_whole {
+        print_result(called, json, time);
+    } else if time {
+        eprint_line(&describe(called));
+    }
+    match written {
+        Ok(media) => {
+            let (name, line) = (clean(&file.display().to_string()), media.line());
+            let rest = if is_whole { "" } else { "; the rest of the result is on stdout" };
+            eprint_progress(&format!("wrote {name} ({}){rest}", line.trim_matches(['[', ']'])));
+            Exit::Clean
+        }
+        Err(message) => {
+            eprint_error(&message);
+            Exit::Failed
+        }
+    }
+}
+
+/// Writes the only image or audio of a result. The error is a message.
+fn write_media<'o>(output: &'o ToolOutput, file: &Path) -> Result<&'o Attachment, String> {
+    let media = output.attachments.as_slice();
+    if media.len() > 1 {
+        return Err(format!("--output takes one image or audio, and the result has {}", media.len()));
+    }
+    let only = media.first().and_then(|only| Some((only, only.bytes()?)));
+    let (only, bytes) = only.ok_or("--output: the result has no image or audio")?;
+    std::fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    Ok(only)
 }
 
 /// Prints the failure of a call that did not run.
@@ -175,7 +220,9 @@ fn watch(
     let paths = [root.clone()];
     let report = move |load: Load, started| {
         match call(&options, (&tool, &input), &root, Generation::first(load, started)) {
-            Ok(Some(called)) => print_result(&called, options.format.is_json(), true),
+            Ok(Some(called)) => {
+                report(&called, &options, true);
+            }
             // Ctrl-C also ends the watch.
             Ok(None) => {}
             Err(error) => eprint_error(&error.to_string()),
