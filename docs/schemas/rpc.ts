@@ -60,6 +60,19 @@ height?: number,
 sha256: string, };
 
 /**
+ * The bytes of an attachment, as files and messages of programs contain them.
+ */
+export type AttachmentData = {
+/**
+ * The SHA-256 of the bytes in hexadecimal, for readers.
+ */
+sha256: string,
+/**
+ * The bytes in base64.
+ */
+data: string, };
+
+/**
  * The unit of the tool budget.
  */
 export type BudgetUnit = "iteration" | "call";
@@ -834,7 +847,7 @@ url: string,
 model: string, };
 
 /**
- * The result of `submit`, and the parameters of `result` and `cancel`.
+ * The result of `submit`, and the parameters of `cancel`.
  */
 export type RequestId = {
 /**
@@ -853,12 +866,29 @@ outcome: Outcome,
 /**
  * The conversation, to continue it with another message of the user.
  */
-messages: Array<Message>, };
+messages: Array<Message>,
+/**
+ * The bytes of images and audio of the messages, once each, if the parameters request them.
+ */
+attachments?: Array<AttachmentData>, };
 
 /**
  * Requests of the client.
  */
-export type Requests = { list: Method<Empty, ListResult>, check: Method<CheckParams, JsonReport>, compile: Method<CompileParams, CompileResult>, needs_approval: Method<NeedsApprovalParams, NeedsApprovalResult>, call: Method<CallParams, CallResult>, submit: Method<SubmitParams, RequestId>, events: Method<EventsParams, EventsResult>, result: Method<RequestId, RequestResult>, cancel: Method<RequestId, Empty>, shutdown: Method<Empty, Empty>, };
+export type Requests = { list: Method<Empty, ListResult>, check: Method<CheckParams, JsonReport>, compile: Method<CompileParams, CompileResult>, needs_approval: Method<NeedsApprovalParams, NeedsApprovalResult>, call: Method<CallParams, CallResult>, submit: Method<SubmitParams, RequestId>, events: Method<EventsParams, EventsResult>, result: Method<ResultParams, RequestResult>, cancel: Method<RequestId, Empty>, shutdown: Method<Empty, Empty>, };
+
+/**
+ * The parameters of `result`.
+ */
+export type ResultParams = {
+/**
+ * The ID of the request.
+ */
+request_id: string,
+/**
+ * Whether the result contains the bytes of images and audio.
+ */
+attachments?: boolean, };
 
 /**
  * Notifications of the server, with their parameters.
@@ -913,6 +943,11 @@ files?: Array<string>,
  * A conversation. The model answers its last message.
  */
 messages?: Array<Message>,
+/**
+ * The bytes of images and audio of the messages, found by their SHA-256. Those of requests whose results are kept
+ * need not be sent.
+ */
+attachments?: Array<AttachmentData>,
 /**
  * The worker. Default: the worker of the command line, or the only worker of the project.
  */

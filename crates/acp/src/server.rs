@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::host::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest};
 use crate::lines;
 use crate::turn::{Peer, failed, send};
-use crate::updates::{prompt_text, replay, warning};
+use crate::updates::{prompt_message, replay, warning};
 
 /// Serves one client until `input` ends, `output` fails or `stop` is canceled. Then cancels all prompts, stores their
 /// replies, and closes the host. Must be called in a multi-threaded runtime.
@@ -145,7 +145,8 @@ impl Server {
         let session = request.client_capabilities.session.as_ref();
         let shows_notices = session.is_some_and(|session| session.notices.is_some());
         self.shows_notices.store(shows_notices, Ordering::Relaxed);
-        let prompts = PromptCapabilities::new().embedded_context(true);
+        // The server of a session is not known yet. One without images gets a line of text for each.
+        let prompts = PromptCapabilities::new().embedded_context(true).image(true);
         InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(AgentCapabilities::new().load_session(true).prompt_capabilities(prompts))
             .agent_info(Implementation::new("deftool", env!("CARGO_PKG_VERSION")))
@@ -240,14 +241,14 @@ impl Prompt {
             let member = |name| meta.get(name).and_then(Value::as_str).unwrap_or_default();
             TraceContext::parse(member(TRACEPARENT), member(TRACESTATE))
         });
-        let text = prompt_text(prompt).map_err(invalid)?;
-        if text.trim().is_empty() {
+        let message = prompt_message(prompt).map_err(invalid)?;
+        if matches!(&message, Message::User { content, .. } if content.trim().is_empty()) {
             return Err(invalid(String::from("the prompt is empty")));
         }
         for message in std::mem::take(&mut self.opened.notices) {
             peer.update(warning(&message));
         }
-        let stop_reason = send(&mut self.opened, &peer, text, &self.canceled).await?;
+        let stop_reason = send(&mut self.opened, &peer, message, &self.canceled).await?;
         Ok(PromptResponse::new(stop_reason))
     }
 }

@@ -75,11 +75,11 @@ impl Peer {
 pub(crate) async fn send(
     session: &mut OpenedSession,
     peer: &Peer,
-    message: String,
+    message: Message,
     canceled: &CancellationToken,
 ) -> Result<StopReason, Error> {
     let OpenedSession { worker, request, store, .. } = session;
-    request.messages.push(Message::user(message));
+    request.messages.push(message);
     request.messages = normalize_conversation(std::mem::take(&mut request.messages));
     store.store(&request.messages);
     let submitted = canceled.run_until_cancelled(worker.submit_when_ready(request.clone())).await;

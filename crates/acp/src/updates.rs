@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::text::{exact, one_line};
-use deftool_lang::tool::Attachment;
+use deftool_lang::tool::{Attachment, attach};
 use serde_json::Value;
 
 /// Maximum length of a title, in characters.
@@ -83,7 +83,11 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
     for message in messages {
         match message {
             Message::System { .. } => {}
-            Message::User { content, .. } => updates.push(SessionUpdate::UserMessageChunk(chunk(content))),
+            Message::User { content, attachments } => {
+                updates.push(SessionUpdate::UserMessageChunk(chunk(content)));
+                let images = images(attachments).map(ContentChunk::new);
+                updates.extend(images.map(SessionUpdate::UserMessageChunk));
+            }
             Message::Assistant { content, tool_calls, .. } => {
                 if !content.is_empty() {
                     updates.push(SessionUpdate::AgentMessageChunk(chunk(content)));
@@ -108,13 +112,19 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
     updates
 }
 
-/// Returns the text of a prompt.
+/// Returns the message of a prompt. Its text has a line for each image.
 ///
 /// # Errors
-/// If the prompt contains a block that is not text. The error is a message for the user.
-pub(crate) fn prompt_text(prompt: Vec<ContentBlock>) -> Result<String, String> {
+/// If the prompt contains a block that is neither text nor an image. The error is a message for the user.
+pub(crate) fn prompt_message(prompt: Vec<ContentBlock>) -> Result<Message, String> {
+    let mut attachments = Vec::new();
     let texts = prompt.into_iter().map(|block| match block {
         ContentBlock::Text(text) => Ok(text.text),
+        ContentBlock::Image(image) => {
+            let image = Attachment::from_base64(&image.data, &image.mime_type)
+                .map_err(|refused| format!("unsupported image in the prompt: {}", refused.reason()))?;
+            Ok(format!("\n{}\n", attach(&mut attachments, Ok(image))))
+        }
         ContentBlock::ResourceLink(link) => Ok(format!("[{}]({})", link.name, link.uri)),
         ContentBlock::Resource(embedded) => match embedded.resource {
             EmbeddedResourceResource::TextResourceContents(resource) => {
@@ -122,9 +132,12 @@ pub(crate) fn prompt_text(prompt: Vec<ContentBlock>) -> Result<String, String> {
             }
             _ => Err(String::from("unsupported resource in the prompt: only text can be sent")),
         },
-        _ => Err(String::from("unsupported content in the prompt: only text and resources can be sent")),
+        _ => Err(String::from(
+            "unsupported content in the prompt: only text, images and resources can be sent",
+        )),
     });
-    texts.collect()
+    let content = texts.collect::<Result<String, String>>()?;
+    Ok(Message::User { content, attachments })
 }
 
 /// Returns a tool call that waits.
@@ -156,14 +169,19 @@ fn finished(
     let output = error.or(result).cloned().unwrap_or_default();
     let message = error.and_then(|error| error.get("message"));
     let mut content = vec![ToolCallContent::Content(Content::new(text_of(message.unwrap_or(&output))))];
-    let images = attachments.iter().filter(|attachment| attachment.media_type().is_image());
-    content.extend(images.filter_map(|image| {
-        let image = ImageContent::new(image.to_base64()?, image.media_type().as_str());
-        Some(ToolCallContent::Content(Content::new(ContentBlock::Image(image))))
-    }));
+    content.extend(images(attachments).map(|image| ToolCallContent::Content(Content::new(image))));
     let status = if is_completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(output);
     SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+}
+
+/// Returns the images among attachments.
+fn images(attachments: &[Attachment]) -> impl Iterator<Item = ContentBlock> {
+    let images = attachments.iter().filter(|attachment| attachment.media_type().is_image());
+    images.filter_map(|image| {
+        let image = ImageContent::new(image.to_base64()?, image.media_type().as_str());
+        Some(ContentBlock::Image(image))
+    })
 }
 
 fn chunk(text: &str) -> ContentChunk {

@@ -11,7 +11,7 @@ use ts_rs::TS;
 use crate::protocol::{
     ApproveParams, CallParams, CallResult, CancelParams, CheckParams, CompileParams, CompileResult, Empty,
     EventParams, EventsParams, EventsResult, ListResult, LogParams, NeedsApprovalParams, NeedsApprovalResult,
-    ProgressParams, ReloadedParams, RequestId, RequestResult, SubmitParams,
+    ProgressParams, ReloadedParams, RequestId, RequestResult, ResultParams, SubmitParams,
 };
 
 /// The messages of the protocol by method.
@@ -39,7 +39,7 @@ pub struct Requests {
     pub call: Method<CallParams, CallResult>,
     pub submit: Method<SubmitParams, RequestId>,
     pub events: Method<EventsParams, EventsResult>,
-    pub result: Method<RequestId, RequestResult>,
+    pub result: Method<ResultParams, RequestResult>,
     pub cancel: Method<RequestId, Empty>,
     pub shutdown: Method<Empty, Empty>,
 }

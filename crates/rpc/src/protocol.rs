@@ -10,6 +10,7 @@ use deftool_chat::Message;
 use deftool_chat::request::{Event, Outcome};
 use deftool_jsonrpc::Id;
 use deftool_lang::schema::Repair;
+use deftool_lang::tool::AttachmentData;
 use deftool_script::LogLevel;
 #[cfg(feature = "definitions")]
 use schemars::JsonSchema;
@@ -199,6 +200,11 @@ pub struct SubmitParams {
     /// A conversation. The model answers its last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<Message>>,
+    /// The bytes of images and audio of the messages, found by their SHA-256. Those of requests whose results are kept
+    /// need not be sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "definitions", ts(as = "Option<_>"))]
+    pub attachments: Vec<AttachmentData>,
     /// The worker. Default: the worker of the command line, or the only worker of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -231,13 +237,26 @@ pub struct SubmitParams {
     pub tracestate: Option<String>,
 }
 
-/// The result of `submit`, and the parameters of `result` and `cancel`.
+/// The result of `submit`, and the parameters of `cancel`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(JsonSchema, TS))]
 #[serde(deny_unknown_fields)]
 pub struct RequestId {
     /// The ID of the request.
     pub request_id: String,
+}
+
+/// The parameters of `result`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(JsonSchema, TS))]
+#[serde(deny_unknown_fields)]
+pub struct ResultParams {
+    /// The ID of the request.
+    pub request_id: String,
+    /// Whether the result contains the bytes of images and audio.
+    #[serde(default)]
+    #[cfg_attr(feature = "definitions", ts(as = "Option<_>", optional))]
+    pub attachments: bool,
 }
 
 /// The parameters of `events`.
@@ -269,6 +288,9 @@ pub struct RequestResult {
     pub outcome: Outcome,
     /// The conversation, to continue it with another message of the user.
     pub messages: Vec<Message>,
+    /// The bytes of images and audio of the messages, once each, if the parameters request them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<AttachmentData>,
 }
 
 /// The parameters of the notification `event`.

@@ -1,15 +1,17 @@
 //! The methods about requests to a model: `submit`, `events`, `result` and `cancel`.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, Notification, code};
-use deftool_lang::tool::TraceContext;
+use deftool_lang::tool::{AttachmentData, AttachmentStore, TraceContext};
 use deftool_worker::{EventStream, SubmitRequest, Worker, WorkerState};
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{
-    Empty, EventParams, EventsParams, EventsResult, RequestId, RequestResult, SubmitParams,
+    Empty, EventParams, EventsParams, EventsResult, RequestId, RequestResult, ResultParams, SubmitParams,
 };
 use crate::session::Session;
 
@@ -26,12 +28,13 @@ impl Session {
         let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
         let invalid = |message: &str| Error::new(code::INVALID_PARAMS, message);
         let failed = |message: String| Error::new(code::REQUEST_FAILED, message);
-        let messages = match (params.prompt, params.messages) {
+        let mut messages = match (params.prompt, params.messages) {
             (Some(prompt), None) => vec![(self.host.read_files)(prompt, &params.files).map_err(failed)?],
             (None, Some(_)) if !params.files.is_empty() => return Err(invalid("`files` requires `prompt`")),
             (None, Some(messages)) => messages,
             _ => return Err(invalid("expected either `prompt` or `messages`")),
         };
+        self.restore_attachments(&mut messages, &params.attachments);
         let (worker, continue_request) = self.workers.get(spec, &self.host).await.map_err(failed)?;
         let request = SubmitRequest {
             messages,
@@ -70,6 +73,19 @@ impl Session {
         Ok(RequestId { request_id })
     }
 
+    /// Restores the bytes of the images and audio of a conversation.
+    fn restore_attachments(&self, messages: &mut [Message], sent: &[AttachmentData]) {
+        if messages.iter().all(|message| message.attachments().is_empty()) {
+            return;
+        }
+        let mut store = AttachmentStore::default();
+        for data in sent {
+            store.add(data);
+        }
+        self.workers.store_attachments(&mut store);
+        store.restore(messages.iter_mut().flat_map(Message::attachments_mut));
+    }
+
     pub(crate) async fn events(&self, params: EventsParams) -> Result<EventsResult, Error> {
         let EventsParams { request_id, from } = params;
         let worker = self.worker_of(&request_id)?;
@@ -99,14 +115,16 @@ impl Session {
         Ok(EventsResult { count: index })
     }
 
-    pub(crate) async fn result(&self, params: RequestId) -> Result<RequestResult, Error> {
+    pub(crate) async fn result(&self, params: ResultParams) -> Result<RequestResult, Error> {
         let id = &params.request_id;
         let worker = self.worker_of(id)?;
         let unknown = || unknown_request(id);
         let outcome = worker.wait(id).await.map_err(|_| unknown())?;
         self.client.room().await;
         let messages = worker.conversation(id).ok_or_else(unknown)?;
-        Ok(RequestResult { outcome: (*outcome).clone(), messages })
+        let attachments = messages.iter().flat_map(Message::attachments).filter(|_| params.attachments);
+        let attachments = AttachmentData::unwritten(&mut HashSet::new(), attachments);
+        Ok(RequestResult { outcome: (*outcome).clone(), messages, attachments })
     }
 
     pub(crate) fn cancel(&self, params: RequestId) -> Result<Empty, Error> {

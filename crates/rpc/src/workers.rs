@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::AttachmentStore;
 use deftool_worker::Worker;
 use tokio::sync::OnceCell;
 
@@ -33,6 +34,15 @@ impl Workers {
         let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut opened = workers.values().filter_map(|cell| cell.get());
         opened.find(|opened| opened.worker.request_status(id).is_some()).map(|opened| opened.worker.clone())
+    }
+
+    /// Adds the images and audio of the requests that the workers keep to `store`.
+    pub(crate) fn store_attachments(&self, store: &mut AttachmentStore) {
+        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        workers
+            .values()
+            .filter_map(|cell| cell.get())
+            .for_each(|opened| opened.worker.store_attachments(store));
     }
 
     /// Ends all workers.

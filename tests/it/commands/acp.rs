@@ -499,8 +499,13 @@ fn a_project_that_is_not_trusted_and_unsupported_content_are_refused() {
     let session = client.receive()["result"]["sessionId"].clone();
     let prompt = |content: &Value| json!({"sessionId": session, "prompt": content});
     let image = json!({"type": "image", "mimeType": "image/png", "data": "AA=="});
+    let audio = json!({"type": "audio", "mimeType": "audio/wav", "data": "AA=="});
     let cases = [
-        (json!([image]), "-32602 unsupported content in the prompt: only text and resources can be sent"),
+        (json!([image]), "-32602 unsupported image in the prompt: not PNG, JPEG, GIF or WebP"),
+        (
+            json!([audio]),
+            "-32602 unsupported content in the prompt: only text, images and resources can be sent",
+        ),
         (json!([]), "-32602 the prompt is empty"),
     ];
     for (content, expected) in cases {
@@ -520,6 +525,41 @@ fn a_project_that_is_not_trusted_and_unsupported_content_are_refused() {
     let sent = sent.as_array().unwrap().iter().find(|message| message["role"] == "user").unwrap();
     let content = without_budget(sent["content"].as_str().unwrap());
     assert_eq!(content, "Compare [a.txt](file:///a.txt)\nfile:///b.txt:\n\n```\nb\n```\n");
+}
+
+/// The client shows images of prompts again when it loads the session.
+#[test]
+fn images_of_prompts_are_sent_and_loaded() {
+    let server = Server::script([Answer::text("A dot."), Answer::text("The same.")]);
+    let project = rpc::project();
+    let arguments = ["--trust", "--endpoint", &server.endpoint()];
+    let data = "iVBORw0KGgo=";
+    let image = json!({"type": "image", "mimeType": "image/png", "data": data});
+    let mut client = RawClient::start(&project, &arguments);
+    client.send("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}));
+    assert_eq!(client.receive()["result"]["agentCapabilities"]["promptCapabilities"]["image"], true);
+    client.send("session/new", &json!({"cwd": project.path(""), "mcpServers": []}));
+    let session = client.receive()["result"]["sessionId"].clone();
+    let prompt = |content: Value| json!({"sessionId": session, "prompt": content});
+    client.send("session/prompt", &prompt(json!([{"type": "text", "text": "What is this?"}, image])));
+    assert_eq!(client.receive()["params"]["update"]["content"]["text"], "A dot.");
+    assert_eq!(client.receive()["result"]["stopReason"], "end_turn");
+    client.disconnect();
+
+    let mut client = RawClient::start(&project, &arguments);
+    client.send("session/load", &json!({"sessionId": session, "cwd": project.path(""), "mcpServers": []}));
+    let content = |message: Value| message["params"]["update"]["content"].clone();
+    let text = content(client.receive())["text"].clone();
+    assert_eq!(text, "What is this?\n[image: image/png, 8 bytes]\n");
+    assert_eq!(content(client.receive()), image);
+    assert_eq!(content(client.receive())["text"], "A dot.");
+    assert!(client.receive().get("result").is_some());
+    client.send("session/prompt", &prompt(json!([{"type": "text", "text": "And now?"}])));
+    assert_eq!(content(client.receive())["text"], "The same.");
+    client.disconnect();
+    for post in server.posts() {
+        assert_eq!(post.body.to_string().matches(&format!("data:image/png;base64,{data}")).count(), 1);
+    }
 }
 
 /// A client that closes the connection while a call runs, and one that does not read the reply either.

@@ -350,6 +350,46 @@ fn requests_may_come_from_a_pipe() {
     assert!(ended.stderr.contains("no project found"), "{}", ended.stderr);
 }
 
+/// The messages of a result name the images of the conversation, and the next request sends them again.
+#[test]
+fn a_conversation_with_images_is_continued() {
+    let server = Server::script([
+        Answer::calls(&[("picture", "{}")]),
+        Answer::text("A dot."),
+        Answer::text("Again."),
+        Answer::text("In another process."),
+    ]);
+    let project = project();
+    project
+        .write("specs/picture.eld", "(deftool :name \"picture\" :description \"Return a dot.\" :args ())\n");
+    project
+        .write("scripts/picture.lua", "return function() return tool.image('\\137PNG\\r\\n\\26\\n') end\n");
+    let arguments = ["--trust", "--endpoint", &server.endpoint()];
+    let mut client = Client::start(&project, &arguments);
+    let next = |result: &Value| -> Value {
+        let messages = result["messages"].as_array().unwrap().clone();
+        [messages, vec![json!({"role": "user", "content": "And now?"})]].concat().into()
+    };
+    let submitted = client.request("submit", json!({"prompt": "Draw."}));
+    let result = client.request("result", submitted.clone());
+    let submitted = client.request("submit", json!({"messages": next(&result)}));
+    assert_eq!(client.request("result", submitted.clone())["outcome"]["text"], "Again.");
+    let whole = json!({"request_id": submitted["request_id"], "attachments": true});
+    let result = client.request("result", whole);
+    let stored = result["attachments"].as_array().unwrap();
+    assert_eq!((stored.len(), &stored[0]["data"]), (1, &json!("iVBORw0KGgo=")));
+    client.shut_down();
+
+    let mut client = Client::start(&project, &arguments);
+    let params = json!({"messages": next(&result), "attachments": result["attachments"]});
+    let submitted = client.request("submit", params);
+    assert_eq!(client.request("result", submitted)["outcome"]["text"], "In another process.");
+    client.shut_down();
+    for post in &server.posts()[1..] {
+        assert_eq!(post.body.to_string().matches("data:image/png;base64,iVBORw0KGgo=").count(), 1);
+    }
+}
+
 #[test]
 fn bad_messages_have_clear_errors_and_end_nothing() {
     let project = project();

@@ -27,7 +27,7 @@ use crate::server::{
 };
 use crate::time::{Clock, NO_LIMIT};
 use crate::transport::{ReplayTransport, Transport};
-use deftool_lang::tool::{AttachmentData, ToolSource, Toolbox};
+use deftool_lang::tool::{AttachmentData, AttachmentStore, ToolSource, Toolbox};
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;
@@ -344,6 +344,18 @@ impl Worker {
         Some(conversation.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
+    /// Adds the images and audio of all requests that the worker keeps to `store`.
+    pub fn store_attachments(&self, store: &mut AttachmentStore) {
+        let records = lock(&self.shared.registry).all();
+        for record in records {
+            let conversation = record.conversation();
+            conversation
+                .iter()
+                .flat_map(|message| message.attachments())
+                .for_each(|attachment| store.insert(attachment));
+        }
+    }
+
     /// Cancels a request: disconnects its stream, stops its tool, and frees its slot. Returns `false` for an unknown
     /// id.
     pub fn cancel(&self, id: &str) -> bool {
@@ -482,7 +494,8 @@ impl Worker {
     /// remain.
     pub fn stop(&self) {
         self.shared.stopped.cancel();
-        for record in lock(&self.shared.registry).all() {
+        let records = lock(&self.shared.registry).all();
+        for record in records {
             record.cancel.cancel();
         }
         match &self.shared.server {

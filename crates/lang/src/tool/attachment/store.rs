@@ -6,16 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Attachment;
 
-/// The bytes of an attachment, as a file stores them.
+/// The bytes of an attachment, as files and messages of programs contain them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct AttachmentData {
-    /// The SHA-256 of the bytes in hexadecimal, for readers of the file.
+    /// The SHA-256 of the bytes in hexadecimal, for readers.
     sha256: String,
     /// The bytes in base64.
     pub(super) data: String,
 }
 
 impl AttachmentData {
+    /// The size of the bytes in base64.
+    pub fn encoded_size(&self) -> usize {
+        self.data.len()
+    }
+
     /// Returns the bytes of the attachments that are not in `written`, which then contains them.
     pub fn unwritten<'a>(
         written: &mut HashSet<String>,
@@ -39,6 +45,13 @@ impl AttachmentStore {
     pub fn add(&mut self, data: &AttachmentData) {
         if let Ok(attachment) = Attachment::from_base64(&data.data, "") {
             self.0.insert(attachment.sha256.clone(), attachment);
+        }
+    }
+
+    /// Adds an attachment, if it has its bytes.
+    pub fn insert(&mut self, attachment: &Attachment) {
+        if attachment.bytes.is_some() {
+            self.0.entry(attachment.sha256.clone()).or_insert_with(|| attachment.clone());
         }
     }
 
