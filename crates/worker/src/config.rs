@@ -39,6 +39,8 @@ pub struct WorkerConfig {
     pub keep_results: usize,
     /// The API of the server.
     pub api: Api,
+    /// The environment variable of the API key, for errors.
+    pub key_variable: String,
     /// Capabilities of the server.
     pub server: Capabilities,
     /// Provides deftool's own system message.
@@ -99,6 +101,7 @@ impl WorkerConfig {
             queue: 0,
             keep_results: spec.keep_results,
             api: spec.api.unwrap_or_default(),
+            key_variable: spec.api_key_env.clone(),
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),

@@ -275,6 +275,11 @@ fn the_dialect_is_reported_with_its_source() {
         let server = owned(owner);
         doctor(&project, &["--endpoint", &server.endpoint()], &[]).assert_line("dialect", "ok", parts);
     }
+    let server = owned("me");
+    let spec = format!("(defworker :name \"w\" :endpoint \"{}\" :api messages)", server.endpoint());
+    project.write("specs/w.eld", spec);
+    let assumed = ["assumed to be the Messages API because no other dialect was detected"];
+    doctor(&project, &[], &[]).assert_line("dialect", "ok", &assumed);
     // The worker's setting has priority, but a contradiction is reported.
     let server = owned("vllm");
     let worker = |dialect: &str| {

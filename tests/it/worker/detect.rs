@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deftool_chat::{Capabilities, DIALECTS};
+use deftool_chat::{Api, Capabilities, DIALECTS};
 use deftool_lang::spec::Dialect;
 use deftool_test_support::server::{Answer, Server};
 use deftool_worker::{EndpointOptions, Evidence, find_endpoint};
@@ -222,6 +222,9 @@ async fn invalid_responses_are_handled() {
         };
         let endpoint = find_endpoint(options).await.unwrap();
         assert_eq!(endpoint.found.server.context, None);
-        assert!(!format!("{endpoint:?} {}", endpoint.found).contains(key), "{endpoint:?}");
+        assert!(
+            !format!("{endpoint:?} {}", endpoint.found.describe(Api::default())).contains(key),
+            "{endpoint:?}"
+        );
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn config() -> WorkerConfig {
         queue: 0,
         keep_results: 10,
         api: Api::ChatCompletions,
+        key_variable: String::from("OPENAI_API_KEY"),
         server: Capabilities::of(Dialect::OpenAi),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),

@@ -12,7 +12,7 @@
 use std::fmt;
 
 use deftool_chat::{Capabilities, dialect_name};
-use deftool_lang::spec::Dialect;
+use deftool_lang::spec::{Api, Dialect};
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -85,14 +85,18 @@ impl Default for Detected {
     }
 }
 
-/// For example `llama.cpp by its Server header`.
-impl fmt::Display for Detected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, evidence) = (dialect_name(self.server.dialect), &self.evidence);
+impl Detected {
+    /// Describes the server for workers that use `api`, for example `llama.cpp by its Server header`.
+    pub fn describe(&self, api: Api) -> String {
+        let evidence = &self.evidence;
+        let name = match (self.server.dialect, api) {
+            (Dialect::OpenAi, Api::Messages) => "Messages",
+            (dialect, _) => dialect_name(dialect),
+        };
         match self.evidence {
-            Evidence::Nothing => write!(f, "assumed to be the {name} API {evidence}"),
-            _ if self.server.dialect == Dialect::OpenAi => write!(f, "the OpenAI API {evidence}"),
-            _ => write!(f, "{name} {evidence}"),
+            Evidence::Nothing => format!("assumed to be the {name} API {evidence}"),
+            _ if self.server.dialect == Dialect::OpenAi => format!("the {name} API {evidence}"),
+            _ => format!("{name} {evidence}"),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use deftool_lang::spec::WorkerSpec;
+use deftool_lang::spec::{Api, WorkerSpec};
 use deftool_project::{Generation, PermissionRequest};
 use deftool_worker::{
-    Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
-    is_remote, names_key,
+    Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, api_of, examine_endpoint,
+    find_endpoint, is_remote, names_key,
 };
 use futures_util::future::join_all;
 
@@ -157,6 +157,11 @@ fn untrusted(
 }
 
 impl Server {
+    /// Returns the API of the first worker.
+    fn api(&self) -> Api {
+        self.workers.first().map(|worker| api_of(worker, Some(&self.base))).unwrap_or_default()
+    }
+
     /// Returns whether the server is on another machine and the project may not contact it.
     fn is_untrusted_remote(&self) -> bool {
         self.untrusted.as_ref().is_some_and(|request| !request.grants.net.is_empty()) && self.is_remote
@@ -193,23 +198,24 @@ fn server_lines(
     options: &DoctorOptions,
     generation: Option<&Generation>,
 ) -> Vec<Line> {
-    let Server { source, key_env, .. } = server;
+    let api = server.api();
     let models = match &found.models {
         Ok(models) => models,
         Err(error) => {
-            let mut lines = vec![failed(error, source, key_env)];
+            let mut lines = vec![failed(error, server)];
             lines.extend(server.untrusted.as_ref().map(|_| key_line(server)));
             return lines;
         }
     };
     let base = shown(&server.base);
-    let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}) answers"))];
+    let mut lines = vec![Line::ok("endpoint", format!("{base} ({}) answers", server.source))];
     lines.push(match &found.contradicts {
         Some(detected) => {
-            let message = format!("{}, but the server reports {detected}", found.found);
+            let (configured, detected) = (found.found.describe(api), detected.describe(api));
+            let message = format!("{configured}, but the server reports {detected}");
             Line::warning("dialect", message, "remove :dialect, unless it is set on purpose")
         }
-        None => Line::ok("dialect", found.found.to_string()),
+        None => Line::ok("dialect", found.found.describe(api)),
     });
     lines.push(key_line(server));
     for worker in &server.workers {
@@ -220,11 +226,20 @@ fn server_lines(
 }
 
 /// Returns the line of a server that could not be used.
-fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
+fn failed(error: &ProbeError, server: &Server) -> Line {
+    let Server { source, key_env, workers, .. } = server;
     let next = error.next_step();
     let is_about_key =
         matches!(error, ProbeError::Unauthorized { sent: Credentials::Key | Credentials::None, .. });
-    let next = if is_about_key { format!("{next}: {key_env}") } else { next.to_owned() };
+    let next = match (is_about_key, server.api()) {
+        (false, _) => next.to_owned(),
+        (true, Api::Messages) if !workers.iter().any(names_key) => {
+            format!(
+                "{next}: name it with `:api-key-env`, such as ANTHROPIC_API_KEY; the default is {key_env}"
+            )
+        }
+        (true, _) => format!("{next}: {key_env}"),
+    };
     Line::error("endpoint", format!("{error} ({source})"), next)
 }
 

@@ -225,6 +225,7 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         queue: dice.weighted(&[(4, 0), (1, 1), (1, 3)]),
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
         api,
+        key_variable: String::from("OPENAI_API_KEY"),
         server: Capabilities {
             parallel_calls: *dice.pick(&[None, Some(true), Some(false)]),
             slots_page: *dice.pick(&[None, None, Some(true), Some(false)]),

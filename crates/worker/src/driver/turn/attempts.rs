@@ -13,9 +13,10 @@ use deftool_chat::{
 };
 use tokio::time::Instant;
 
+use super::failure::{self, Refusal};
+use super::managed;
 use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::timers::MAX_DELAY;
-use super::{failure, managed};
 use crate::observer::Observation;
 use crate::time::until;
 use crate::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
@@ -208,9 +209,16 @@ impl<'a> Turn<'a> {
         }
         let url = self.url();
         let has_key = !self.task.shared.transport.lacks_credentials();
-        let failure =
-            failure::of_status(url, status, &error, (is_page, has_key), location.as_deref(), retry_after);
-        Err(self.fail(failure))
+        let refusal = Refusal {
+            status,
+            error: &error,
+            is_page,
+            has_key,
+            key_variable: &self.task.shared.config.key_variable,
+            location: location.as_deref(),
+            retry_after,
+        };
+        Err(self.fail(failure::of_status(url, &refusal)))
     }
 
     fn feed_failed(&mut self, error: ServerError) {

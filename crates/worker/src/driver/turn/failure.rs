@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use deftool_chat::request::{FailReason, Failure, kind};
 use deftool_chat::{Api, ServerError, ServerErrorKind, refuses_tools};
+use deftool_lang::spec::WorkerSpec;
 
 use super::timers::MAX_DELAY;
 use crate::endpoint::is_default_local_url;
@@ -31,16 +32,24 @@ pub(super) fn is_page(body: &[u8]) -> bool {
         .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
-/// Returns the failure for an error status. `is_page`: see [`is_page`]. `has_key`: whether the request contained
-/// credentials.
-pub(super) fn of_status(
-    url: &str,
-    status: u16,
-    error: &ServerError,
-    (is_page, has_key): (bool, bool),
-    location: Option<&str>,
-    retry_after: Option<Duration>,
-) -> Failure {
+/// An error response.
+#[derive(Clone, Copy)]
+pub(super) struct Refusal<'a> {
+    pub(super) status: u16,
+    pub(super) error: &'a ServerError,
+    /// See [`is_page`].
+    pub(super) is_page: bool,
+    /// Whether the request contained credentials.
+    pub(super) has_key: bool,
+    /// The environment variable of the API key.
+    pub(super) key_variable: &'a str,
+    pub(super) location: Option<&'a str>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// Returns the failure for an error status.
+pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
+    let Refusal { status, error, .. } = *refusal;
     let kind = match error.kind {
         ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
         ServerErrorKind::Unauthorized
@@ -56,35 +65,22 @@ pub(super) fn of_status(
     };
     let advice = match status {
         // A proxy in front of a model server may report other errors as web pages.
-        400 | 404 | 405 | 501 if is_page => String::from(
+        400 | 404 | 405 | 501 if refusal.is_page => String::from(
             "; a model server does not answer with a web page: check the endpoint, which usually ends in `/v1`",
         ),
-        _ if error.kind == ServerErrorKind::Unauthorized && !has_key => {
-            format!("; no API key was sent{}", advice(url, status, error, location, retry_after))
+        _ if error.kind == ServerErrorKind::Unauthorized && !refusal.has_key => {
+            format!("; no API key was sent{}", advice(url, refusal))
         }
-        _ => advice(url, status, error, location, retry_after),
+        _ => advice(url, refusal),
     };
     Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{message}{advice}"))
 }
 
-fn advice(
-    url: &str,
-    status: u16,
-    error: &ServerError,
-    location: Option<&str>,
-    retry_after: Option<Duration>,
-) -> String {
+fn advice(url: &str, refusal: &Refusal<'_>) -> String {
+    let Refusal { status, error, location, retry_after, .. } = *refusal;
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
-        (ServerErrorKind::Unauthorized, ..) if is_default_local_url(url) => {
-            "; set a valid key in OPENAI_API_KEY or in the variable that `:api-key-env` names (a user and password in \
-             the endpoint replace the key); no key is sent to a server that deftool found on this machine by itself: set \
-             --endpoint, OPENAI_BASE_URL or the worker's `:endpoint`"
-        }
-        (ServerErrorKind::Unauthorized, ..) => {
-            "; set a valid key in OPENAI_API_KEY or in the variable that `:api-key-env` names (a user and password in \
-             the endpoint replace the key)"
-        }
+        (ServerErrorKind::Unauthorized, ..) => return advice_on_key(url, refusal.key_variable),
         (_, 300..400, Some(location)) => {
             let endpoint = Api::ALL
                 .iter()
@@ -114,6 +110,25 @@ fn advice(
         (_, _, _) => "",
     };
     String::from(advice)
+}
+
+/// Returns the advice for a missing or wrong key. By default, the variable is that of `OpenAI`'s key, for each API.
+fn advice_on_key(url: &str, variable: &str) -> String {
+    let default = WorkerSpec::named("").api_key_env;
+    let setting = if variable != default {
+        variable.to_owned()
+    } else if url.ends_with(api_path(Api::Messages)) {
+        format!("the variable that `:api-key-env` names, such as ANTHROPIC_API_KEY; the default is {default}")
+    } else {
+        format!("{default} or in the variable that `:api-key-env` names")
+    };
+    let found = if is_default_local_url(url) {
+        "; no key is sent to a server that deftool found on this machine by itself: set --endpoint, OPENAI_BASE_URL or the \
+         worker's `:endpoint`"
+    } else {
+        ""
+    };
+    format!("; set a valid key in {setting} (a user and password in the endpoint replace the key){found}")
 }
 
 /// Returns the advice for a server that requested a delay.
@@ -146,6 +161,18 @@ mod tests {
 
     use super::*;
 
+    fn refusal(error: &ServerError, status: u16) -> Refusal<'_> {
+        Refusal {
+            status,
+            error,
+            is_page: false,
+            has_key: true,
+            key_variable: "OPENAI_API_KEY",
+            location: None,
+            retry_after: None,
+        }
+    }
+
     #[test]
     fn a_redirect_message_contains_the_new_endpoint() {
         let url = "http://127.0.0.1:9/v1/chat/completions";
@@ -156,7 +183,8 @@ mod tests {
             ("http://h/v1/messages", "http://h/v1"),
             ("http://h/login", "http://h/login"),
         ] {
-            let Failure { detail, .. } = of_status(url, 307, &error, (false, true), Some(location), None);
+            let refusal = Refusal { location: Some(location), ..refusal(&error, 307) };
+            let Failure { detail, .. } = of_status(url, &refusal);
             assert!(detail.ends_with(&format!("use {endpoint} as the endpoint")), "{location}: {detail}");
         }
     }
@@ -169,20 +197,20 @@ mod tests {
             (403, r#"{"error": {"message": "flagged", "metadata": {"reasons": ["violence"]}}}"#, false),
         ] {
             let error = classify_http_error(status, body.as_bytes());
-            let Failure { detail, .. } =
-                of_status("http://h/v1/chat/completions", status, &error, (false, true), None, None);
+            let Failure { detail, .. } = of_status("http://h/v1/chat/completions", &refusal(&error, status));
             assert_eq!(detail.contains("set a valid key"), helps, "{detail}");
         }
     }
 
     #[test]
     fn a_detected_server_must_be_configured_before_it_receives_a_key() {
-        let refusal = classify_http_error(401, br#"{"error": {"message": "Invalid API Key"}}"#);
+        let error = classify_http_error(401, br#"{"error": {"message": "Invalid API Key"}}"#);
         for (url, is_found) in [
             ("http://127.0.0.1:8080/v1/chat/completions", true),
             ("http://127.0.0.1:8081/v1/chat/completions", false),
         ] {
-            let Failure { detail, .. } = of_status(url, 401, &refusal, (false, !is_found), None, None);
+            let refusal = Refusal { has_key: !is_found, ..refusal(&error, 401) };
+            let Failure { detail, .. } = of_status(url, &refusal);
             let sent = if is_found { "no API key was sent; " } else { "" };
             assert!(
                 detail.contains(&format!("HTTP 401: Invalid API Key; {sent}set "))
@@ -190,6 +218,29 @@ mod tests {
                 "{detail}"
             );
             assert_eq!(detail.contains("set --endpoint"), is_found, "{detail}");
+        }
+    }
+
+    #[test]
+    fn the_variable_of_the_key_is_named() {
+        let error = classify_http_error(401, br#"{"error": {"message": "no"}}"#);
+        for (path, key_variable, setting) in [
+            (
+                "chat/completions",
+                "OPENAI_API_KEY",
+                "OPENAI_API_KEY or in the variable that `:api-key-env` names (",
+            ),
+            (
+                "messages",
+                "OPENAI_API_KEY",
+                "the variable that `:api-key-env` names, such as ANTHROPIC_API_KEY; the default is OPENAI_API_KEY (",
+            ),
+            ("chat/completions", "LLM_KEY", "LLM_KEY ("),
+            ("messages", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY ("),
+        ] {
+            let refusal = Refusal { key_variable, ..refusal(&error, 401) };
+            let Failure { detail, .. } = of_status(&format!("https://h/v1/{path}"), &refusal);
+            assert!(detail.contains(&format!("; set a valid key in {setting}")), "{detail}");
         }
     }
 }
