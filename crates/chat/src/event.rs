@@ -58,6 +58,9 @@ pub struct Reply {
     /// The last finish reason that was not null, as the server sent it. For the Responses API, the equivalent finish
     /// reason of chat completions.
     pub finish_reason: Option<String>,
+    /// The server's explanation of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_detail: Option<String>,
     /// Token counts, if the server sent them.
     pub usage: Option<Usage>,
     /// The model's name as the server sent it.
@@ -76,6 +79,7 @@ impl Reply {
             calls: Vec::new(),
             lost_frames: 0,
             finish_reason: None,
+            finish_detail: None,
             usage: None,
             model: None,
             opaque: Box::default(),

@@ -9,6 +9,9 @@ use deftool_lang::text::one_line;
 /// Maximum length of a reported value, in characters.
 const MAX_SHOWN: usize = 64;
 
+/// Maximum length of a reported explanation, in characters.
+const MAX_DETAIL: usize = 500;
+
 /// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinishMeaning {
@@ -68,6 +71,11 @@ pub(crate) fn finish_meaning(reason: &str) -> Option<FinishMeaning> {
 /// Returns a finish reason for a message.
 pub(crate) fn shown_finish_reason(reason: &str) -> String {
     one_line(reason.chars().take(MAX_SHOWN).collect())
+}
+
+/// Returns the explanation of a finish reason for a message.
+pub(crate) fn shown_finish_detail(detail: &str) -> String {
+    one_line(detail.chars().take(MAX_DETAIL).collect())
 }
 
 #[cfg(test)]

@@ -205,6 +205,38 @@ async fn ends_other_than_by_the_model_are_named() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_explained_as_the_server_explains_it() {
+    for (details, expected) in [
+        (
+            json!({"type": "refusal", "category": "cyber", "explanation": "Not\nallowed."}),
+            "`refusal`: cyber: Not\\nallowed.",
+        ),
+        (
+            json!({"type": "refusal", "category": null, "explanation": "Not allowed."}),
+            "`refusal`: Not allowed.",
+        ),
+        (json!({"type": "refusal", "category": "bio", "explanation": null}), "`refusal`: bio"),
+        (json!({"type": "refusal"}), "`refusal`"),
+        (json!("no"), "`refusal`"),
+        (Value::Null, "`refusal`"),
+    ] {
+        let delta =
+            json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}});
+        let whole = json!({
+            "type": "message", "role": "assistant", "content": [{"type": "text", "text": "so far"}],
+            "stop_reason": "refusal", "stop_details": details,
+        });
+        let stop = json!({"type": "message_stop"});
+        for answer in [events(&[said(0, "so far"), vec![delta, stop]]).end(), Answer::json(200, &whole)] {
+            let server = Server::script([answer]);
+            let ended = ask(&worker(&server, over_messages(config()))).await;
+            let expected = format!("the server's content filter ended the reply: {expected}");
+            assert_eq!((ended.text(), warnings(&ended)), ("so far", vec![expected.as_str()]));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_refused_signature_is_dropped_once() {
     let first = || events(&[thought(0, "hm", "SIG"), called(1, "look", "{}"), ended("tool_use")]).end();
     let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block";

@@ -41,6 +41,8 @@ pub(super) enum ReplyContent {
 #[derive(Debug, Default)]
 pub(super) struct ReplyState {
     pub(super) finish_reason: Option<String>,
+    /// See [`Reply::finish_detail`].
+    pub(super) finish_detail: Option<String>,
     pub(super) body_end: BodyEnd,
     pub(super) content: ReplyContent,
     /// The id that the server gave the reply.
@@ -208,6 +210,7 @@ impl ReplyState {
             calls: assembled.calls,
             lost_frames,
             finish_reason: self.finish_reason,
+            finish_detail: self.finish_detail,
             usage: self.usage,
             model: self.model,
             opaque: Box::default(),

@@ -75,7 +75,16 @@ impl<'t> EchoGuard<'t> {
     /// so they are not checked.
     fn is_in_reply(&self, reply: &Reply) -> bool {
         // Opaque parts are not shown: a part with a secret is dropped.
-        let Reply { status, calls, lost_frames: _, finish_reason, usage: _, model: _, opaque: _ } = reply;
+        let Reply {
+            status,
+            calls,
+            lost_frames: _,
+            finish_reason,
+            finish_detail,
+            usage: _,
+            model: _,
+            opaque: _,
+        } = reply;
         let is_in_status = match status {
             ReplyStatus::ServerError { error } => self.is_in_error(error),
             ReplyStatus::Incomplete { cause } => {
@@ -83,8 +92,8 @@ impl<'t> EchoGuard<'t> {
             }
             ReplyStatus::Complete | ReplyStatus::CallTruncated { .. } | ReplyStatus::Empty => false,
         };
-        // An unknown finish reason is shown in a warning.
-        let is_in_finish = finish_reason.as_ref().is_some_and(|reason| self.redactor.is_in(reason));
+        // An unknown finish reason is shown in a warning, as is the explanation of a refusal.
+        let is_in_finish = finish_reason.iter().chain(finish_detail).any(|text| self.redactor.is_in(text));
         is_in_status || is_in_finish || calls.iter().any(|call| self.is_in_call(call))
     }
 

@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
 use crate::fallback::{Forms, TextCall, calls_only_in_reasoning};
-use crate::finish::{FinishMeaning, finish_meaning, shown_finish_reason};
+use crate::finish::{FinishMeaning, finish_meaning, shown_finish_detail, shown_finish_reason};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
 use crate::request::repetition::Loop;
@@ -384,10 +384,12 @@ fn end_warning(reply: &Reply) -> Option<String> {
     let reason = reply.finish_reason.as_deref()?;
     let shown = shown_finish_reason(reason);
     match finish_meaning(reason)? {
-        FinishMeaning::Filtered if reason == "content_filter" => {
-            Some(String::from("the server's content filter ended the reply"))
+        FinishMeaning::Filtered => {
+            let reason = (reason != "content_filter").then(|| format!("`{shown}`"));
+            let detail = reply.finish_detail.as_deref().map(shown_finish_detail);
+            let warning = String::from("the server's content filter ended the reply");
+            Some([Some(warning), reason, detail].into_iter().flatten().collect::<Vec<_>>().join(": "))
         }
-        FinishMeaning::Filtered => Some(format!("the server's content filter ended the reply: `{shown}`")),
         FinishMeaning::CutShort if reason == "model_context_window_exceeded" => {
             Some(format!("the context of the model is full, so the reply is cut short: `{shown}`"))
         }

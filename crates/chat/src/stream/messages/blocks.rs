@@ -1,7 +1,8 @@
 //! The content blocks of one message.
 //!
-//! Events identify their block by its index. A delta without an index belongs to the last block. A delta that does not
-//! fit its block, or has none, begins a block of its own kind: some servers send no `content_block_start`.
+//! Events identify their block by its index. A delta without an index belongs to the last block; so does one with an
+//! index that no block has, if only the last block is open. A delta that does not fit its block, or has none, begins a
+//! block of its own kind: some servers send no `content_block_start`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The last block with each index.
     by_index: HashMap<u64, usize>,
+    /// Number of blocks without an end.
+    open: usize,
     calls: Vec<ReceivedCall>,
     foreign: ForeignItems,
     opaque: OpaqueReader,
@@ -83,11 +86,14 @@ impl Blocks {
         if let Some(at) = known.filter(|at| self.is_repeated(*at, start)) {
             return Ok(at);
         }
+        let kind = self.kind_of(start);
         let at = self.all.len();
-        if at == MAX_CALLS {
+        if self.calls.len() > MAX_CALLS {
+            return Err(LimitExceeded::Calls);
+        }
+        if at - self.calls.len().min(at) >= MAX_CALLS {
             return Err(LimitExceeded::Items);
         }
-        let kind = self.kind_of(start);
         let mut members = Map::new();
         for (name, value) in start.members().collect::<Vec<_>>().into_iter().rev() {
             // Those that grow have a place, but no value yet.
@@ -95,6 +101,7 @@ impl Blocks {
             members.extend(value.map(|value| (name.to_owned(), value)));
         }
         self.all.push(Block { kind, members, text: String::new(), is_done: false });
+        self.open += 1;
         self.by_index.extend(index.map(|index| (index, at)));
         if let BlockKind::Call(number) = kind {
             self.begin_call(at, number, start, state)?;
@@ -118,7 +125,10 @@ impl Blocks {
     ) -> Result<(), LimitExceeded> {
         let last =
             || self.all.len().checked_sub(1).filter(|at| self.all.get(*at).is_some_and(|b| !b.is_done));
-        let found = index.map_or_else(last, |index| self.by_index.get(&index).copied());
+        let found = match index {
+            None => last(),
+            Some(index) => self.by_index.get(&index).copied().or_else(|| last().filter(|_| self.open == 1)),
+        };
         let is_fitting = |at: &usize| self.all.get(*at).is_some_and(|block| block.takes(delta));
         let at = match found.filter(is_fitting) {
             Some(at) => at,
@@ -135,8 +145,9 @@ impl Blocks {
     pub(super) fn end(&mut self, index: Option<u64>) {
         let last = self.all.len().checked_sub(1);
         let at = index.map_or(last, |index| self.by_index.get(&index).copied());
-        if let Some(block) = at.and_then(|at| self.all.get_mut(at)) {
+        if let Some(block) = at.and_then(|at| self.all.get_mut(at)).filter(|block| !block.is_done) {
             block.is_done = true;
+            self.open -= 1;
         }
     }
 

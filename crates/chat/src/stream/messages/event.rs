@@ -30,6 +30,7 @@ pub(super) struct MessageObject<'a> {
     pub(super) model: Loose<'a>,
     pub(super) content: Loose<'a>,
     pub(super) stop_reason: Loose<'a>,
+    pub(super) stop_details: Loose<'a>,
     pub(super) usage: Loose<'a>,
 }
 
@@ -58,6 +59,7 @@ impl<'de> LooseObject<'de> for MessageObject<'de> {
             "model" => self.model = map.next_value()?,
             "content" => self.content = map.next_value()?,
             "stop_reason" => self.stop_reason = map.next_value()?,
+            "stop_details" => self.stop_details = map.next_value()?,
             "usage" => self.usage = map.next_value()?,
             _ => return Ok(false),
         }

@@ -72,7 +72,10 @@ impl MessageReply {
             "message_delta" => {
                 state.note_content(ReplyContent::Choice);
                 self.take_members(&event.own, state);
-                set_reason(event.delta.get("stop_reason").unwrap_or(&event.own.stop_reason), state);
+                let own = &event.own;
+                let of_delta = |name: &str, own| event.delta.get(name).unwrap_or(own);
+                set_reason(of_delta("stop_reason", &own.stop_reason), state);
+                set_details(of_delta("stop_details", &own.stop_details), state);
             }
             "message_stop" => state.body_end = BodyEnd::Done,
             "message" => self.on_whole(event.message.as_deref().unwrap_or(&event.own), state, sink)?,
@@ -96,6 +99,7 @@ impl MessageReply {
         state.note_content(ReplyContent::Message);
         self.take_members(message, state);
         set_reason(&message.stop_reason, state);
+        set_details(&message.stop_details, state);
         if !self.blocks.is_empty() {
             return Ok(());
         }
@@ -170,5 +174,14 @@ fn kind_of<'e>(event: &'e Event<'_>) -> &'e str {
 fn set_reason(reason: &Loose<'_>, state: &mut ReplyState) {
     if let Some(reason) = reason.as_text() {
         state.finish_reason = Some(reason.to_owned());
+    }
+}
+
+/// Stores the category and the explanation of a refusal.
+fn set_details(details: &Loose<'_>, state: &mut ReplyState) {
+    let text = |name: &str| details.get(name).and_then(Loose::as_text).filter(|text| !text.is_empty());
+    let texts: Vec<&str> = ["category", "explanation"].into_iter().filter_map(text).collect();
+    if !texts.is_empty() {
+        state.finish_detail = Some(texts.join(": "));
     }
 }

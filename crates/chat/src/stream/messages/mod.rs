@@ -29,3 +29,6 @@ mod event;
 mod message;
 
 pub(super) use message::MessageReply;
+
+#[cfg(test)]
+mod tests;

@@ -294,6 +294,7 @@ impl Reader {
             calls: Vec::new(),
             lost_frames: 0,
             finish_reason: self.finish.map(String::from),
+            finish_detail: None,
             usage: None,
             model: None,
             opaque: Box::default(),

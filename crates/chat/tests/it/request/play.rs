@@ -65,6 +65,7 @@ pub(super) fn reply_with(text: &str) -> ScriptedReply {
             calls: Vec::new(),
             lost_frames: 0,
             finish_reason: Some(String::from("stop")),
+            finish_detail: None,
             usage: None,
             model: None,
             opaque: Box::default(),

@@ -244,10 +244,11 @@ fn a_message_ends_at_the_limits() {
     // Deltas that begin a block, because they do not fit the last one.
     let mixed =
         |n: usize| delta(if n.is_multiple_of(2) { json!({"text": "a"}) } else { json!({"thinking": "b"}) });
+    let too_many_calls = "the reply contains more than 1000 tool calls; the rest was not read";
     let too_many = "the reply has more than 1000 items of one kind; the rest was not read";
     let too_long = "the reply is longer than 64 MiB; the rest was not read";
     for (events, calls, expected) in [
-        ((0..many_blocks).map(call).collect::<Vec<_>>(), 1_000, too_many),
+        ((0..many_blocks).map(call).collect::<Vec<_>>(), 1_000, too_many_calls),
         ((0..many_blocks).map(unknown).collect(), 0, too_many),
         ((0..many_blocks).map(mixed).collect(), 0, too_many),
         (vec![delta(json!({"text": mib})); 66], 0, too_long),
