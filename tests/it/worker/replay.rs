@@ -364,6 +364,10 @@ async fn the_replay_of_a_stopped_session_ends_at_the_same_point() {
         session("canceled without a head", [Answer::silent()], "canceled").canceled_when(at_start),
         session("canceled between tries", [Answer::error(503, &[("retry-after", "9")], "no")], "canceled")
             .canceled_when(in_wait),
+        session("canceled after a refused connection", [], "canceled").canceled_when(in_wait),
+        session("too long after a refused connection", [], "total_timeout").config(total),
+        session("canceled after a lost connection", [Answer::default().then(Act::Close)], "canceled")
+            .canceled_when(in_wait),
         session(
             "canceled in an error's body",
             [Answer::head(400, &[]).piece("half").then(Act::Silence)],

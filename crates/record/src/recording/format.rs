@@ -208,12 +208,15 @@ pub struct Stopped {
     /// Whether it ended before its first turn, usually while it waited for a slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_queue: bool,
+    /// Whether it ended while it waited for the next attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_retry: bool,
 }
 
 impl Stopped {
     /// Returns the end of a request that had begun its first turn.
     pub fn of(at_ms: u64, failure: Option<Failure>) -> Self {
-        Self { at_ms, failure, in_queue: false }
+        Self { at_ms, failure, in_queue: false, in_retry: false }
     }
 }
 

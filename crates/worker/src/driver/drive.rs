@@ -79,7 +79,7 @@ impl RequestTask {
     /// Waits for the request's slot. Returns `false` if the request ends first.
     async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
         let recorded = self.cursor.as_ref().and_then(|cursor| cursor.stopped());
-        if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {
+        if let Some(Stopped { at_ms, failure, in_queue: true, .. }) = recorded {
             self.record.clock.advance_to(at_ms);
             self.end_in_queue(run, failure);
             return false;
@@ -95,7 +95,7 @@ impl RequestTask {
     }
 
     fn end_in_queue(&self, run: &mut Run, failure: Option<Failure>) {
-        let stopped = |at_ms| Stopped { at_ms, failure: failure.clone(), in_queue: true };
+        let stopped = |at_ms| Stopped { in_queue: true, ..Stopped::of(at_ms, failure.clone()) };
         self.write(|at_ms| Line::Stopped(stopped(at_ms)));
         match failure {
             Some(failure) => run.fail(failure, self.record.clock.now_ms()),

@@ -164,19 +164,25 @@ impl RequestTask {
 
     /// Ends the request. `None`: it was canceled.
     pub(crate) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
-        let failure = self.write_stop(failure);
+        let failure = self.write_stop(failure, false);
+        run.fail(failure, self.record.clock.now_ms());
+    }
+
+    /// Like [`RequestTask::stop`], while the request waits for its next attempt.
+    pub(crate) fn stop_retry(&self, run: &mut Run, failure: Option<Failure>) {
+        let failure = self.write_stop(failure, true);
         run.fail(failure, self.record.clock.now_ms());
     }
 
     /// Like [`RequestTask::stop`], for use while a reply is read. The caller then passes the end of the reply to the
     /// machine.
     pub(crate) fn close(&self, run: &mut Run, failure: Option<Failure>) {
-        let failure = self.write_stop(failure);
+        let failure = self.write_stop(failure, false);
         run.close(failure, self.record.clock.now_ms());
     }
 
-    fn write_stop(&self, failure: Option<Failure>) -> Failure {
-        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, failure.clone())));
+    fn write_stop(&self, failure: Option<Failure>, in_retry: bool) -> Failure {
+        self.write(|at_ms| Line::Stopped(Stopped { in_retry, ..Stopped::of(at_ms, failure.clone()) }));
         failure.unwrap_or_else(|| Failure::new(FailReason::Canceled, "", ""))
     }
 

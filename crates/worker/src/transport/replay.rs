@@ -116,8 +116,11 @@ async fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incomin
         }
         Some(Line::NoConnection { at_ms, message, refused, sent }) => {
             reach(&cursor, *at_ms).await;
-            // The failure may be a consequence of the loss of a managed server, which a replay does not have.
-            if let Some(Line::Stopped(stopped)) = cursor.line(start + 2) {
+            // The failure may be a consequence of the loss of a managed server, which a replay does not have. A request
+            // that waited for its next attempt is stopped there.
+            if let Some(Line::Stopped(stopped)) = cursor.line(start + 2)
+                && !stopped.in_retry
+            {
                 return Err(stop(&cursor, stopped.clone()).await);
             }
             let message = message.clone();

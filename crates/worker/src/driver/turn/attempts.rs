@@ -276,12 +276,14 @@ impl<'a> Turn<'a> {
                 }
             }
         };
-        tokio::select! {
+        let failure = tokio::select! {
             biased;
-            () = self.task.cancel.cancelled() => Err(self.end_canceled()),
-            () = until(self.total) => Err(self.total_timeout()),
-            () = pause => Ok(()),
-        }
+            () = self.task.cancel.cancelled() => self.task.record.stop_reason(),
+            () = until(self.total) => Some(self.task.total_failure()),
+            () = pause => return Ok(()),
+        };
+        self.task.stop_retry(self.run, failure);
+        Err(RequestEnded)
     }
 }
 
