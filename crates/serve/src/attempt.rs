@@ -265,7 +265,7 @@ impl Live {
     /// Adds the next items of the worker to the step.
     async fn collect(&mut self) {
         let end = Instant::now() + MAX_STEP;
-        while self.waiter.is_none() && self.unstored.outcome().is_none() {
+        while self.waiter.is_none() && self.unstored.outcome().is_none() && !self.unstored.is_full() {
             let until = if self.has_events { end.min(self.due) } else { end };
             let item = tokio::select! {
                 biased;

@@ -57,7 +57,13 @@ impl Journal for RestateJournal {
     }
 
     fn append(&self, request_id: &str, at_ms: u64, entries: Vec<JournalEntry>) {
-        self.send(request_id, Item::Entries(at_ms, entries));
+        // Separately, so that a step can end after a large image.
+        let is_attachment = |entry: &JournalEntry| matches!(entry, JournalEntry::Attachment(_));
+        let (attachments, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_attachment);
+        let attachments = attachments.into_iter().map(|entry| vec![entry]);
+        for entries in attachments.chain([others]).filter(|entries| !entries.is_empty()) {
+            self.send(request_id, Item::Entries(at_ms, entries));
+        }
     }
 
     fn commit(&self, request_id: &str, _: Durability) -> BoxFuture<'static, Result<(), JournalError>> {

@@ -89,6 +89,10 @@ pub struct ApprovalRequest {
     pub awakeable: String,
 }
 
+/// Size of the images and audio of a step in base64 at which it ends, in bytes. With one more, which has at most 20 MB,
+/// the step is smaller than a message of Restate may be.
+const FULL_STEP: usize = 4 << 20;
+
 /// What a worker did until the request had to be stored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Step {
@@ -111,6 +115,15 @@ impl Step {
             JournalEntry::Event(event) => Some(event),
             JournalEntry::Reply(_) | JournalEntry::Log { .. } | JournalEntry::Attachment(_) => None,
         })
+    }
+
+    /// Whether the images and audio of the step are so large that the next entries belong to another step.
+    pub(crate) fn is_full(&self) -> bool {
+        let sizes = self.entries.iter().map(|(_, entry)| match entry {
+            JournalEntry::Attachment(data) => data.encoded_size(),
+            JournalEntry::Event(_) | JournalEntry::Reply(_) | JournalEntry::Log { .. } => 0,
+        });
+        sizes.sum::<usize>() >= FULL_STEP
     }
 
     /// Returns the calls of exit tools.

@@ -160,6 +160,27 @@ fn a_page_is_full_at_one_megabyte() {
     kill(worker);
 }
 
+/// A step of Restate is one message of at most 32 MiB. A result may have more.
+#[test]
+fn large_images_are_stored_in_steps_of_their_own() {
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    let script = "\
+        local function picture(byte)\n\
+          return tool.image('\\137PNG\\r\\n\\26\\n' .. byte:rep(9000000))\n\
+        end\n\
+        return function() return { picture('a'), picture('b'), picture('c') } end\n";
+    project.write("scripts/look.lua", script);
+    let server = in_turn(&["look"]);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    let (status, result) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
+    assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
+    let sent = server.posts()[1].body.to_string();
+    assert_eq!(sent.matches("data:image/png;base64,").count(), 3, "{} bytes", sent.len());
+    kill(worker);
+}
+
 /// A suspended request has one span, in the same trace as its parts.
 #[test]
 fn a_suspended_request_has_one_span() {
