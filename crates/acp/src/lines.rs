@@ -67,16 +67,19 @@ pub(crate) fn connect(
     (outgoing, incoming, waiting)
 }
 
-/// Writes the lines until the connection ends.
+/// Writes the lines until the connection ends, those that wait at once.
 ///
 /// # Errors
 /// If a line cannot be written.
 pub(crate) async fn write(output: impl AsyncWrite, mut waiting: Waiting) -> io::Result<()> {
     let mut output = pin!(output);
-    while let Some(mut line) = waiting.recv().await {
-        line.push('\n');
-        output.write_all(line.as_bytes()).await?;
+    let mut lines = Vec::new();
+    while waiting.recv_many(&mut lines, MAX_WAITING).await > 0 {
+        // The end of the last line.
+        lines.push(String::new());
+        output.write_all(lines.join("\n").as_bytes()).await?;
         output.flush().await?;
+        lines.clear();
     }
     Ok(())
 }

@@ -35,6 +35,7 @@ mod catalog;
 mod client;
 mod events;
 mod http;
+mod lines;
 mod membership;
 mod server;
 mod session;

@@ -13,7 +13,6 @@ use rmcp::model::{
     SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,8 +21,9 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::bounded::Bounded;
 use crate::caller::{Caller, level_from};
 use crate::events::LogLevel;
+use crate::lines::LineTransport;
 use crate::membership::{CancelCalls, SessionTransport};
-use crate::server::{MAX_MESSAGE, ToolServer, failed};
+use crate::server::{ToolServer, failed};
 
 /// The connection of one client.
 pub(crate) struct Session {
@@ -71,8 +71,8 @@ impl ToolServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         self.turns = None;
-        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
-        let transport = SessionTransport::new(Bounded::new(transport), CancelCalls::AtDrop);
+        let transport = Bounded::new(LineTransport::new(input, output));
+        let transport = SessionTransport::new(transport, CancelCalls::AtDrop);
         let service =
             ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
                 ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
@@ -148,7 +148,9 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answer(request, Vec::new(), context).await
+        // Boxed: the library moves the future of each request several times, and it is as large as the largest of all
+        // handlers.
+        Box::pin(self.answer(request, Vec::new(), context)).await
     }
 
     /// Answers a call whose arguments are a string that contains the object: it is not a call of the protocol.
@@ -161,7 +163,7 @@ impl ServerHandler for Session {
         let Some((request, repairs)) = params.filter(|_| method == CALL_TOOL).and_then(decode_call) else {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         };
-        let response = self.answer(request, repairs, context).await?;
+        let response = Box::pin(self.answer(request, repairs, context)).await?;
         let result = serde_json::to_value(ServerResult::from(response));
         result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
+use crate::cli::terminal::stdio::{stdin, stdout};
 use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
@@ -56,7 +57,7 @@ pub(in crate::cli) fn run(options: &AcpOptions) -> Result<Exit, CliError> {
         trusts_all: options.scripts.trust,
         workers: Mutex::default(),
     };
-    serve_client("an editor", |stop| serve(agent, tokio::io::stdin(), tokio::io::stdout(), stop))
+    serve_client("an editor", |stop| serve(agent, stdin(), stdout(), stop))
 }
 
 /// Opens the sessions of a client.

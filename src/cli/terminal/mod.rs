@@ -7,4 +7,5 @@ pub(in crate::cli) mod output;
 pub(in crate::cli) mod shell;
 pub(in crate::cli) mod spinner;
 pub(in crate::cli) mod stdin;
+pub(in crate::cli) mod stdio;
 pub(in crate::cli) mod width;

@@ -3,11 +3,15 @@
 #![cfg(unix)]
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
@@ -229,6 +233,46 @@ impl Host {
     pub(super) fn end(mut self) -> Option<i32> {
         self.stdin = None;
         self.process.child.wait().unwrap().code()
+    }
+}
+
+/// Returns the two ends of a pipe, a socket or a file: the one to read and the one to write.
+fn ends_of(kind: &str, file: &Path) -> (OwnedFd, OwnedFd) {
+    match kind {
+        "pipe" => std::io::pipe().map(|(read, write)| (read.into(), write.into())).unwrap(),
+        "socket" => UnixStream::pair().map(|(read, write)| (read.into(), write.into())).unwrap(),
+        _ => File::create(file).and_then(|write| Ok((File::open(file)?.into(), write.into()))).unwrap(),
+    }
+}
+
+/// stdin and stdout may be shared with other processes, such as the shell that started this one. Their flags stay.
+#[test]
+fn each_kind_of_stdin_and_stdout_is_used_without_changing_its_flags() {
+    let project = project();
+    let client = json!({"name": "test", "version": "1"});
+    let start = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let call = json!({"name": "broken", "arguments": {}});
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}),
+    ];
+    let input = messages.iter().map(|message| format!("{message}\n")).collect::<Vec<_>>().concat();
+    for kind in ["pipe", "socket", "file"] {
+        let (stdin, client_output) = ends_of(kind, &project.path("in"));
+        let (client_input, stdout) = ends_of(kind, &project.path("out"));
+        File::from(client_output).write_all(input.as_bytes()).unwrap();
+        let mut command = command_in(&project.path(""), &["mcp"]);
+        command.stdin(stdin.try_clone().unwrap()).stdout(stdout.try_clone().unwrap()).stderr(Stdio::null());
+        assert!(command.status().unwrap().success(), "{kind}");
+        drop(command);
+        for end in [&stdin, &stdout] {
+            assert!(!fcntl_getfl(end).unwrap().contains(OFlags::NONBLOCK), "{kind}");
+        }
+        drop(stdout);
+        let mut output = String::new();
+        File::from(client_input).read_to_string(&mut output).unwrap();
+        assert!(output.ends_with('\n') && output.contains("no luck"), "{kind}: {output}");
     }
 }
 

@@ -36,6 +36,7 @@ use crate::cli::project::trust::{ProjectTrust, missing_permissions};
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
+use crate::cli::terminal::stdio::{stdin, stdout};
 use hosts::{Host, print_config};
 
 #[derive(Debug, Args)]
@@ -146,7 +147,7 @@ async fn serve_stdio(server: ToolServer) -> Result<Exit, CliError> {
             "note: an MCP host starts this command and sends messages on stdin; press Ctrl-C to stop",
         );
     }
-    match server.serve(tokio::io::stdin(), tokio::io::stdout()).await {
+    match server.serve(stdin(), stdout()).await {
         Ok(()) => Ok(Exit::Clean),
         Err(error) => Err(CliError::Usage(error.to_string())),
     }
