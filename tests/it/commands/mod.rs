@@ -17,6 +17,7 @@ mod journal;
 mod lsp;
 pub(crate) mod managed;
 mod mcp;
+mod mcp_counts;
 mod mcp_http;
 mod mcp_items;
 mod mcp_servers;
