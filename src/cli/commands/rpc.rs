@@ -15,6 +15,7 @@ use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::output::eprint_error;
+use crate::cli::terminal::stdio::stdout;
 use crate::cli::worker;
 use crate::cli::worker::journal::PastRequests;
 use crate::cli::worker::journal::context::JournalContext;
@@ -92,9 +93,8 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         }),
         read_files: Box::new(|prompt, files| user_message(prompt, files, String::new())),
     };
-    let exit = serve_client("a program", |stop| {
-        serve(host, script_events, std::io::stdin(), tokio::io::stdout(), stop)
-    })?;
+    let exit =
+        serve_client("a program", |stop| serve(host, script_events, std::io::stdin(), stdout(), stop))?;
     if let Some(Err(message)) = journal.map(|journal| journal::close(&journal)) {
         eprint_error(&message);
         return Ok(if exit == Exit::Clean { Exit::Failed } else { exit });
