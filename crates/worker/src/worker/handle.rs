@@ -248,7 +248,8 @@ impl Worker {
         if registry.get(&id).is_some() {
             return Err(if cursor.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
         }
-        if run.outcome().is_some() {
+        // One that cannot go on ends in its task, which stores the end.
+        if matches!(events.last(), Some(Event::Finished(_))) {
             record.publish(events, run.status(), run.conversation());
             registry.add_ended(id.clone(), &record);
             return Ok((id, record));
