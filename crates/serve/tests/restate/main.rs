@@ -302,6 +302,10 @@ fn without_times(mut events: Vec<Value>) -> Vec<Value> {
         match value {
             Value::Object(members) => {
                 members.retain(|key, _| !TIMES.contains(&key.as_str()));
+                // The first of the lines that were sent is the time.
+                if let Some(Value::String(lines)) = members.get_mut("lines") {
+                    *lines = lines.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned());
+                }
                 members.values_mut().for_each(remove);
             }
             Value::Array(items) => items.iter_mut().for_each(remove),
