@@ -117,9 +117,10 @@ fn answer(connection: TcpStream) {
         // Some clients open a connection for each request, so the body itself has to show how far the request is.
         let text = str::from_utf8(&body).unwrap();
         let number = text.matches("\"tool_call_id\"").count() + 1;
-        // The prompt is the number of turns.
+        // The prompt is the number of turns. The worker sends lines before it.
         let prompt = text.split("\"role\":\"user\",\"content\":\"").nth(1);
-        let turns = prompt.and_then(|rest| rest.split('"').next()?.parse().ok()).unwrap_or(usize::MAX);
+        let turns = prompt.and_then(|rest| rest.split('"').next()?.rsplit("\\n").next()?.parse().ok());
+        let turns = turns.unwrap_or(usize::MAX);
         let delta = if number < turns {
             format!(
                 r#"{{"tool_calls":[{{"index":0,"id":"call{number:05}","function":{{"name":"get_weather","arguments":"{{\"location\":\"Paris {number}\"}}"}}}}]}}"#
