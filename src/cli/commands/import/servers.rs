@@ -33,6 +33,13 @@ pub(super) fn run(file: &Path, options: &ImportOptions, dirs: &CommandDirs) -> R
     for (server, entry) in &servers {
         let shown = clean(server);
         match convert(server, entry) {
+            Ok(one) if converted.iter().any(|other: &Converted| other.name == one.name) => {
+                failed += 1;
+                eprint_line(&format!(
+                    "{name}: `{shown}` is left out: another server becomes `{}` too",
+                    one.name
+                ));
+            }
             Ok(one) => {
                 one.notes.iter().for_each(|note| eprint_line(&format!("{name}: `{shown}`: {}", clean(note))));
                 converted.push(one);
@@ -83,7 +90,7 @@ fn convert(server: &str, entry: &Value) -> Result<Converted, String> {
     let name = server_name(server);
     let mut notes = Vec::new();
     let mut form = vec![format!("(defmcp :name {}", json!(name))];
-    if let Some(command) = command_of(entry) {
+    if let Some(command) = command_of(entry)? {
         form.push(format!(":command [{}]", words(&command)));
         let variables: Vec<&String> = entry["env"].as_object().into_iter().flat_map(Map::keys).collect();
         for variable in &variables {
@@ -114,11 +121,16 @@ fn convert(server: &str, entry: &Value) -> Result<Converted, String> {
 }
 
 /// Returns the program and its arguments: one vector, or a program and `args`.
-fn command_of(entry: &Value) -> Option<Vec<&str>> {
-    let texts = |value: &'static str| entry[value].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let words: Vec<&str> =
-        entry["command"].as_str().into_iter().chain(texts("command")).chain(texts("args")).collect();
-    (!words.is_empty()).then_some(words)
+///
+/// # Errors
+/// If a word is not a string.
+fn command_of(entry: &Value) -> Result<Option<Vec<&str>>, String> {
+    let list = |key: &'static str| entry[key].as_array().into_iter().flatten();
+    let words = entry.get("command").filter(|command| !command.is_array()).into_iter();
+    let words = words.chain(list("command")).chain(list("args"));
+    let words = words.map(Value::as_str).collect::<Option<Vec<&str>>>();
+    let words = words.ok_or("its `command` and `args` are not all strings")?;
+    Ok((!words.is_empty()).then_some(words))
 }
 
 /// Returns `:token-env` and `:header-env` for headers.
