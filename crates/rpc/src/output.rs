@@ -18,7 +18,7 @@ pub(crate) struct Output {
     filled: Notify,
     /// Notified when the task has taken the messages.
     taken: Notify,
-    /// Held by the sender that waits for room. The others wait for it, and are not woken in vain.
+    /// Held by the sender that waits for room. The others wait for it, so that only one is woken.
     turn: AsyncMutex<()>,
 }
 

@@ -106,7 +106,8 @@ impl JobLine<'_> {
         let (message, column) = (error.to_string(), error.column());
         let position = format!(" at line {} column {column}", error.line());
         let message = message.strip_suffix(&position).unwrap_or(&message);
-        format!("{}:{}:{column}: {message}", self.file, self.number)
+        let invalid = if error.is_data() { "" } else { "not JSON: " };
+        format!("{}:{}:{column}: {invalid}{message}", self.file, self.number)
     }
 
     /// Returns a message with the position of the job.

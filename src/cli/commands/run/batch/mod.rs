@@ -367,7 +367,7 @@ impl Batch<'_> {
                     if !self.has_refused.replace(true) =>
                 {
                     eprint_line(
-                        "note: a batch asks nobody, so calls of tools with :confirm are refused; --yes allows them",
+                        "note: a batch has no confirmation prompts, so calls of tools with :confirm are refused; --yes allows them",
                     );
                 }
                 _ => {}
