@@ -13,10 +13,10 @@ local PENDING = host.pending
 local caught, capture = host.caught, host.capture
 local find_plain, split_plain, longest_class = host.find_plain, host.split_plain, host.longest_class
 
-local pcall, xpcall, error, type, select = pcall, xpcall, error, type, select
+local pcall, xpcall, error, type = pcall, xpcall, error, type
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local pack, unpack = table.pack, table.unpack
-local ipairs, next, rawget, rawlen, rawequal, tonumber = ipairs, next, rawget, rawlen, rawequal, tonumber
+local next, rawget, rawequal, tonumber = next, rawget, rawequal, tonumber
 
 -- pcall must not catch a stop (deadline, memory limit, cancellation): `caught` raises it again.
 local function settled(ok, ...)
@@ -120,35 +120,14 @@ function string.split(text, separator)
   return split(text, separator)
 end
 
--- Neither Luau's default comparison nor a comparator in C has a safepoint. A list of numbers, or of strings, needs none
--- up to this number of steps, which take a tenth of a second. A step is a number, or 64 bytes of a string.
-local SORT = 1e6
-local function is_quick(sorted)
-  if type(sorted) ~= "table" or rawlen(sorted) > SORT then
-    return false
-  end
-  local kind = type(rawget(sorted, 1))
-  if kind ~= "number" and kind ~= "string" then
-    return false
-  end
-  local last, steps = 0, 0
-  for index, value in ipairs(sorted) do
-    if type(value) ~= kind then
-      return false
-    end
-    steps += if kind == "number" then 1 else 4 + #value / 64
-    last = index
-  end
-  return steps <= SORT and last == rawlen(sorted)
-end
-
+-- Neither Luau's default comparison nor a comparator in C has a safepoint. A sort that `is_quick` needs none.
 local sort, info = table.sort, debug.info
 local function less(one, other)
   return one < other
 end
 function table.sort(sorted, comparator)
   if comparator == nil then
-    if not is_quick(sorted) then
+    if not host.is_quick(sorted) then
       comparator = less
     end
   elseif type(comparator) == "function" and info(comparator, "s") == "[C]" then

@@ -146,6 +146,7 @@ fn run_prelude(
         })?,
     )?;
     functions.raw_set("find_plain", lua.create_function(find_plain)?)?;
+    functions.raw_set("is_quick", lua.create_function(is_quick_to_sort)?)?;
     functions.raw_set("longest_class", lua.create_function(longest_class)?)?;
     functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
     let shared = Rc::clone(host);
@@ -244,6 +245,28 @@ fn find_plain(
     let start = if init < 0 { text.len().saturating_sub(offset) } else { offset.saturating_sub(1) };
     let found = text.get(start..).and_then(|rest| memmem::find(rest, &needle)).map(|at| start + at);
     Ok((true, found.map(|at| at + 1), found.map(|at| at + needle.len())))
+}
+
+/// Whether Luau sorts a table by its own comparison within a tenth of a second: a list of numbers or of strings, with at
+/// most a million steps. A step is a number, or 64 bytes of a string.
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
+fn is_quick_to_sort(_: &Lua, sorted: LuaValue) -> mlua::Result<bool> {
+    const MOST_STEPS: usize = 1_000_000;
+    let LuaValue::Table(list) = &sorted else { return Ok(false) };
+    let (mut length, mut steps, mut is_text) = (0, 0, None);
+    for value in list.sequence_values() {
+        let (kind, cost) = match value? {
+            LuaValue::Integer(_) | LuaValue::Number(_) => (false, 1),
+            LuaValue::String(text) => (true, 4 + text.as_bytes().len() / 64),
+            _ => return Ok(false),
+        };
+        length += 1;
+        steps += cost;
+        if *is_text.get_or_insert(kind) != kind || steps > MOST_STEPS {
+            return Ok(false);
+        }
+    }
+    Ok(length == list.raw_len())
 }
 
 /// Returns an upper bound of the length of a pattern's longest `[class]`, in bytes: from the first bracket to the last.
