@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -221,21 +221,23 @@ fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
         return Err(queue_is_full());
     }
     state.queue.push_back(job);
-    wake_one(shared, &mut state)?;
-    drop(state);
+    wake_one(shared, state)?;
     schedule_queue_check(shared, MAX_QUEUE_WAIT);
     Ok(())
 }
 
 /// Wakes an idle thread for the calls in the queue, or starts a thread if there are fewer than the usual number.
-fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
+fn wake_one(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) -> Result<(), ToolError> {
     if let Some(thread) = state.threads.values_mut().find(|thread| thread.idle) {
         thread.idle = false;
-        thread.wake.notify_one();
+        let wake = Arc::clone(&thread.wake);
+        // The thread begins by locking the state.
+        drop(state);
+        wake.notify_one();
         return Ok(());
     }
     if state.threads.len() < shared.options.threads.max(1) {
-        return start_thread(shared, state);
+        return start_thread(shared, &mut state);
     }
     // All threads are busy. A thread on which all scripts wait takes the call at once. Any other thread takes it when
     // it is free.
@@ -417,14 +419,14 @@ fn take(shared: &Arc<Shared>, id: u64, running: usize) -> Next {
         thread.idle = job.is_none() && running < MAX_PER_THREAD;
     }
     let Some(job) = job else { return Next::Nothing };
-    if !state.queue.is_empty()
-        && let Err(error) = wake_one(shared, &mut state)
-    {
-        tracing::warn!(%error, "cannot start another thread for scripts");
-    }
     let call = state.next_call;
     state.next_call += 1;
     state.running.insert(call, Arc::clone(&job.control));
+    if !state.queue.is_empty()
+        && let Err(error) = wake_one(shared, state)
+    {
+        tracing::warn!(%error, "cannot start another thread for scripts");
+    }
     Next::Job(Box::new(job), call)
 }
 
