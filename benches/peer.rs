@@ -1,8 +1,7 @@
 //! The jobs that `benches/peers/run` compares with other programs: `cargo bench --bench peer`.
-//! Jobs: `call COUNT`, `validate COUNT SCHEMA ARGUMENTS`, `parse COUNT SCHEMA ARGUMENTS`.
+//! Jobs: `validate COUNT SCHEMA ARGUMENTS`, `parse COUNT SCHEMA ARGUMENTS`.
 //!
-//! `validate` validates parsed arguments, `parse` also parses their JSON text, `call` also runs a script and serialises
-//! its result. `streams URL COUNT SECONDS` reads as many replies at once, and `turns URL COUNT` is one request with as
+//! `validate` validates parsed arguments, `parse` also parses their JSON text. `streams URL COUNT SECONDS` reads as many replies at once, and `turns URL COUNT` is one request with as
 //! many turns.
 
 // A benchmark stops at the first error.
@@ -17,14 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{FinalState, RunConfig};
-use deftool_lang::schema::{ArgumentValidator, Arguments};
-use deftool_lang::tool::CallContext;
-use deftool_script::{LocalVm, Parameter, Script, ScriptSink};
+use deftool_lang::schema::ArgumentValidator;
 use deftool_worker::{HttpTransport, SubmitRequest, Worker, WorkerConfig};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-
-const SCRIPT: &str = "return function(a, b) return { sum = a + b } end";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -33,7 +28,6 @@ fn main() {
     match arguments[..] {
         // `cargo bench` without a filter.
         [] => {}
-        ["call", count] => call(number(count)),
         ["validate", count, schema, text] => validate(number(count), schema, text, false),
         ["parse", count, schema, text] => validate(number(count), schema, text, true),
         ["streams", url, count, seconds] => submit(url, number(count), &format!("stream peer {seconds}"), 1),
@@ -54,24 +48,6 @@ fn validate(count: usize, schema: &str, arguments: &str, parses: bool) {
         } else {
             assert!(validator.is_valid(black_box(&parsed)));
         }
-    }
-}
-
-fn call(count: usize) {
-    let mut script = Script::new("add", "scripts/add.lua", SCRIPT);
-    script.parameters = vec![Parameter::new("a"), Parameter::new("b")];
-    let mut vm = LocalVm::new(Arc::new(script), ScriptSink::default()).unwrap();
-    let integer = json!({"type": "integer"});
-    let schema = json!({
-        "type": "object", "properties": {"a": integer, "b": integer}, "required": ["a", "b"],
-        "additionalProperties": false
-    });
-    let validator = ArgumentValidator::compile("add", &schema).unwrap();
-    for _ in 0..count {
-        let arguments: Arguments = serde_json::from_str(black_box(r#"{"a": 1, "b": 2}"#)).unwrap();
-        assert!(validator.is_valid(&arguments));
-        let result = vm.call(&arguments, CallContext::default()).unwrap();
-        black_box(result.value.to_string());
     }
 }
 

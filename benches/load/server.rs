@@ -58,6 +58,14 @@ fn text_in_groups(size: usize) -> Answer {
     end(chunks.chunks(size).map(<[String]>::concat).fold(Answer::stream(), Answer::piece))
 }
 
+/// Returns a text with `size` HTTP chunks in a write, each of which holds one event.
+fn text_in_http_chunks(size: usize) -> Answer {
+    let framed = |word: &String| format!("{:x}\r\n{word}\r\n", word.len());
+    let chunks: Vec<String> = words(RUN_CHUNKS).collect();
+    let writes = chunks.chunks(size).map(|group| group.iter().map(framed).collect::<String>());
+    end(writes.fold(Answer::stream(), |answer, write| answer.then(Act::Write(write.into_bytes()))))
+}
+
 /// Returns a text in pieces of `size` bytes.
 fn text_in_pieces(size: usize) -> Answer {
     let body: String = words(CHUNKS).collect();
@@ -112,6 +120,7 @@ fn answer(request: &Received) -> Answer {
         "pieces" => text_in_pieces(value.parse().unwrap()),
         "chunks" => text_chunk_by_chunk(CHUNKS, Duration::ZERO),
         "run" => text_in_groups(value.parse().unwrap()),
+        "framed" => text_in_http_chunks(value.parse().unwrap()),
         "paced" => text_chunk_by_chunk(PACED_CHUNKS, PACE),
         "stream" => stream(value, next().parse().unwrap()),
         "argument" if !is_answered => {

@@ -77,5 +77,7 @@ def call_http():
     return server
 
 
-_, _, usage = os.wait4((call_stdio() if kind == "stdio" else call_http()).pid, 0)
+# While the server is referenced, nothing else waits for it.
+server = call_stdio() if kind == "stdio" else call_http()
+_, _, usage = os.wait4(server.pid, 0)
 print(usage.ru_utime + usage.ru_stime)
