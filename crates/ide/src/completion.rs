@@ -229,6 +229,7 @@ impl Completer<'_> {
                 words(&quoted.iter().map(String::as_str).collect::<Vec<_>>(), CompletionKind::Value)
             }
             KeyValue::Script => self.scripts(replaces),
+            KeyValue::Any if key.name == "stdin" => words(&["json"], CompletionKind::Value),
             // `:default` and `:const` of an argument with `:enum`.
             KeyValue::Any if matches!(key.name, "default" | "const") => {
                 let values = list.and_then(|list| self.outline.value_of(list, "enum"));

@@ -110,6 +110,7 @@ pub fn lost_in_gptel(tool: &Tool) -> Vec<String> {
     }
     let keys = [
         ("script", is_lost(tool.script.is_some())),
+        ("command", is_lost(tool.command.is_some())),
         ("timeout", is_lost(tool.timeout.is_some())),
         ("memory", is_lost(tool.memory.is_some())),
         ("max-result", tool.max_result.is_some()),

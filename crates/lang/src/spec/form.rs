@@ -5,7 +5,7 @@
 
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, ValueKind};
-use super::{Argument, Confirm, Effect, SampleCall, Tool, ToolKind};
+use super::{Argument, CommandInput, Confirm, Effect, SampleCall, Template, Tool, ToolCommand, ToolKind};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -47,6 +47,9 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     if let Some(script) = &tool.script {
         entry("script", string(script));
     }
+    if let Some(command) = &tool.command {
+        command_entries(command).into_iter().for_each(|(key, value)| entry(key, value));
+    }
     if let Some(timeout) = tool.timeout {
         entry("timeout", unplaced(format!("{}ms", timeout.as_secs_f64() * 1000.0)));
     }
@@ -57,11 +60,14 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         entry("max-result", unplaced(format!("{size}B")));
     }
     let allow = &tool.permissions;
+    // The program of a command is granted implicitly.
+    let program = tool.command.as_ref().map(ToolCommand::program);
+    let run = allow.run.iter().filter(|name| Some(name.as_str()) != program).cloned().collect();
     let grants = [
         ("net", &allow.net),
         ("read", &allow.read),
         ("write", &allow.write),
-        ("run", &allow.run),
+        ("run", &run),
         ("env", &allow.env),
     ];
     let mut granted = Vec::new();
@@ -98,6 +104,21 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         entry("targets", list(overrides, tool.span));
     }
     list(form, tool.span)
+}
+
+/// Returns the keys of a command with their values.
+fn command_entries(command: &ToolCommand) -> Vec<(&'static str, Datum)> {
+    let text =
+        |template: &Spanned<Template>| datum(DatumKind::String(template.value.to_string()), template.span);
+    let words = command.words.iter().map(text).collect();
+    let input = command.stdin.as_ref().map(|input| match input {
+        CommandInput::Json => symbol("json", command.span),
+        CommandInput::Text(template) => text(template),
+    });
+    let dash = command.allows_dash.then(|| symbol("t", command.span));
+    let vector = datum(DatumKind::Vector(words), command.span);
+    let optional = [input.map(|input| ("stdin", input)), dash.map(|dash| ("dash", dash))];
+    std::iter::once(("command", vector)).chain(optional.into_iter().flatten()).collect()
 }
 
 fn datum_of_sample(sample: &SampleCall) -> Datum {

@@ -4,6 +4,7 @@
 //! as invalid, so that its name is available to later checks. This module reads no files and no scripts.
 
 mod bios;
+mod command;
 pub(crate) mod confirm;
 mod definitions;
 mod file_kind;
@@ -25,6 +26,10 @@ mod value;
 mod worker;
 
 pub use bios::{BiosPiece, Placeholder, bios_pieces};
+pub use command::{
+    BEGINS_WITH_DASH, CommandInput, FilledCommand, Placeholder as CommandPlaceholder, Template, ToolCommand,
+    UnusableValue,
+};
 pub use confirm::Confirm;
 pub(crate) use confirm::testable_members;
 pub use definitions::{Definitions, Lint, McpServer, McpTransport};

@@ -100,7 +100,7 @@ pub struct FormDoc {
 
 /// The forms of the language. [`super::plist_of_form`] also accepts the forms of Emacs packages.
 pub const FORMS: [FormDoc; 5] = [
-    FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script." },
+    FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script or a program." },
     FormDoc {
         head: "defexit",
         plist: Plist::Exit,
@@ -160,7 +160,7 @@ const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-pub(super) const TOOL: [Key; 18] = [
+pub(super) const TOOL: [Key; 21] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -173,6 +173,21 @@ pub(super) const TOOL: [Key; 18] = [
         "script",
         KeyValue::Script,
         "The path of the script inside the project. Default: `scripts/NAME.lua`.",
+    ),
+    key_of(
+        "command",
+        KeyValue::List,
+        "A program and its arguments, in place of a script: `[\"rg\" \"--\" \"{pattern}\" \"{path?}\"]`.",
+    ),
+    key_of(
+        "stdin",
+        KeyValue::Any,
+        "The input of `:command`: `json` for all arguments as a JSON object, or a string with placeholders.",
+    ),
+    key_of(
+        "dash",
+        KeyValue::Flag,
+        "`t`: values in `:command` may begin with `-`, also where they could be options.",
     ),
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"5s\"`."),
     key_of("memory", KeyValue::Quantity, "The memory limit of a call, such as `\"64MiB\"`."),
@@ -224,7 +239,11 @@ pub(super) const PERMISSIONS: [Key; 5] = [
         KeyValue::List,
         "Folders and files that `fs` may write, relative to the project or absolute.",
     ),
-    key_of("run", KeyValue::List, "Programs that `process.run` may start."),
+    key_of(
+        "run",
+        KeyValue::List,
+        "Programs that `process.run` may start. Includes the program of `:command`.",
+    ),
     key_of("env", KeyValue::List, "Environment variables that `env.get` may read and programs get."),
 ];
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::command::ToolCommand;
 use super::confirm::Confirm;
 use super::json::{Json, Member};
 use crate::text::{SourceId, Span, Spanned};
@@ -64,6 +65,8 @@ pub struct Tool {
     pub is_async: bool,
     /// Path of the script relative to the project, if the spec has one.
     pub script: Option<Spanned<String>>,
+    /// The program that it runs in place of a script.
+    pub command: Option<ToolCommand>,
     /// Span of the Emacs Lisp `:function`, if the spec has one.
     pub function: Option<Span>,
     /// Time limit of one call.
@@ -155,7 +158,7 @@ pub struct Permissions {
     pub read: Vec<String>,
     /// Directories that `fs` may write in.
     pub write: Vec<String>,
-    /// Programs that `process.run` may start.
+    /// Programs that `process.run` may start, and the program of `:command`.
     pub run: Vec<String>,
     /// Environment variables that `env.get` may read and programs get.
     pub env: Vec<String>,

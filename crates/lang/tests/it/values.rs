@@ -52,11 +52,18 @@ fn values_from_other_sources_are_tools() {
             "(deftool :name \"a\" :description \"d\" :async t :script \"a.lua\" :effect keyed)",
             ToolKind::Normal,
         ),
+        (
+            "(deftool :name \"a\" :description \"d\" :command [\"cat\" \"{{{x}\"] :stdin \"{x}\" :dash t :allow (:run [\"b\"])
+              :args ((:name \"x\" :type string :description \"d\")))",
+            ToolKind::Normal,
+        ),
     ] {
         let value = lexpr::from_str_custom(text, lexpr::parse::Options::elisp()).unwrap();
         let tool = Tool::try_from(&value).unwrap();
         assert_eq!(tool.kind, kind, "{text}");
         let again = Tool::try_from(&Value::from(&tool)).unwrap();
+        let command = |tool: &Tool| tool.command.as_ref().map(ToString::to_string);
+        assert_eq!((command(&again), &again.permissions), (command(&tool), &tool.permissions));
         assert_eq!(compiled(&again), compiled(&tool));
         assert_eq!((again.is_async, again.effect), (tool.is_async, tool.effect));
     }

@@ -2,6 +2,7 @@
 
 mod argument;
 mod collection;
+mod command;
 mod confirm;
 mod emacs;
 mod examples;

@@ -81,20 +81,27 @@ impl Lowerer {
 
     /// Reads a program with its arguments. Unlike other lists, it may contain duplicates.
     pub(super) fn take_command(&mut self, value: Datum) -> Option<Vec<String>> {
+        let words = self.take_words(value)?;
+        Some(words.into_iter().map(|word| word.value).collect())
+    }
+
+    /// Reads a program with its arguments, with their spans.
+    pub(super) fn take_words(&mut self, value: Datum) -> Option<Vec<Spanned<String>>> {
         let expected = "a vector of a program and its arguments, as strings";
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
             self.report_wrong_value("command", &value, expected);
             return None;
         };
         if items.is_empty() {
-            self.report_wrong_value(
-                "command",
-                &Datum { span: value.span, kind: DatumKind::Vector(items) },
-                expected,
-            );
+            let at = self.at(value.span);
+            self.findings.push(wrong_value::finding(at, "command", expected, "an empty vector"));
             return None;
         }
-        items.into_iter().map(|item| self.take_string("command", item)).collect()
+        let word = |item: Datum| {
+            let span = item.span;
+            Some(Spanned::new(self.take_string("command", item)?, span))
+        };
+        items.into_iter().map(word).collect()
     }
 
     /// Lowers the rules that a project silences and raises.

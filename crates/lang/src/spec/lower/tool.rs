@@ -15,7 +15,7 @@ use crate::spec::{
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
-const TOOL_KEYS: [&str; 18] = reference::names(&reference::TOOL);
+const TOOL_KEYS: [&str; 21] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.
@@ -32,6 +32,9 @@ impl Lowerer {
         let mut tool = empty_tool(self.source, span, kind, self.origin);
         // A key with an invalid value or a misspelt key is not missing.
         let written = WrittenKeys::of(&entries);
+        if kind == ToolKind::Normal {
+            self.check_command_keys(&entries);
+        }
         let mut has_misspelt_name = false;
         let mut accepts = Vec::new();
         for entry in entries {
@@ -73,6 +76,7 @@ impl Lowerer {
             self.findings.extend(rules::builtin_name::check(&tool));
             self.findings.extend(rules::name_style::check(&tool));
         }
+        self.finish_command(&mut tool);
         self.check_arguments(&tool);
         tool.valid = !self.is_incomplete();
         Some(tool)
@@ -122,6 +126,9 @@ impl Lowerer {
                 let path = self.take_parsed("script", value, expected, as_inner_path);
                 tool.script = path.map(|path| Spanned::new(path, span));
             }
+            "command" => self.lower_command(tool.command.get_or_insert_default(), value),
+            "stdin" => tool.command.get_or_insert_default().stdin = self.take_input(value),
+            "dash" => tool.command.get_or_insert_default().allows_dash = self.take_flag("dash", &value),
             "timeout" => {
                 let expected = "a duration such as \"5s\" or \"500ms\"";
                 tool.timeout = self.take_parsed("timeout", value, expected, parse_duration);
@@ -241,6 +248,7 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> T
         arguments: Vec::new(),
         is_async: false,
         script: None,
+        command: None,
         function: None,
         confirm_function: None,
         origin,

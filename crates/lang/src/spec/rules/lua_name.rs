@@ -24,8 +24,8 @@ const KEYWORDS: [&str; 21] = [
 ];
 
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
-    // Emacs Lisp does not have these keywords, and an exit tool has no script.
-    if tool.function.is_some() || tool.kind == ToolKind::Exit {
+    // Emacs Lisp does not have these keywords, and an exit tool or a command has no script.
+    if tool.function.is_some() || tool.command.is_some() || tool.kind == ToolKind::Exit {
         return;
     }
     for argument in &tool.arguments {

@@ -80,6 +80,6 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
 }
 
 /// Removes the version: `python3.12` becomes `python`.
-fn without_version(program: &str) -> &str {
+pub(super) fn without_version(program: &str) -> &str {
     program.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
