@@ -24,6 +24,7 @@ use mlua::{Lua, Table};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
 pub use http::client_builder;
+pub(crate) use process::command;
 #[cfg(unix)]
 pub use process::start_program;
 pub(super) use state::{Host, Marks, Phase, ResultMarks, TaskThread};

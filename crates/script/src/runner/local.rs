@@ -9,6 +9,7 @@ use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, ToolOutput};
 use crate::control::Control;
 use crate::error;
 use crate::events::ScriptSink;
+use crate::host::command;
 use crate::limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT};
 use crate::script::Script;
 use crate::vm::Vm;
@@ -32,15 +33,22 @@ impl LocalVm {
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
                 ToolError::new(ToolErrorKind::Internal, format!("cannot start the async runtime: {error}"))
             })?;
-        let vm = Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?;
-        Ok(Self { script, sink, vm: Some(vm), runtime })
+        let vm = match script.command {
+            Some(_) => None,
+            None => Some(Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?),
+        };
+        Ok(Self { script, sink, vm, runtime })
     }
 
-    /// Runs only the script's top level, as at the start of each call. Must not be called from async code.
+    /// Runs only the script's top level, as at the start of each call. Must not be called from async code. A command has
+    /// none.
     ///
     /// # Errors
     /// When the top level fails, exceeds a limit or returns no function.
     pub fn run_top_level(&mut self) -> Result<(), ToolError> {
+        if self.script.command.is_some() {
+            return Ok(());
+        }
         let control = Control::new(DEFAULT_TIMEOUT, None);
         let mut vm = match self.vm.take() {
             Some(vm) => vm,
@@ -57,14 +65,17 @@ impl LocalVm {
     /// When the call fails.
     pub fn call(&mut self, arguments: &Arguments, context: CallContext) -> Result<ToolOutput, ToolError> {
         let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
-        let mut vm = match self.vm.take() {
-            Some(vm) => vm,
-            None => Vm::new(&self.script, self.sink.clone(), DEFAULT_MEMORY)?,
+        let answer = if let Some(command) = &self.script.command {
+            self.runtime.block_on(command::call(&self.script, command, arguments, &control))
+        } else {
+            let mut vm = match self.vm.take() {
+                Some(vm) => vm,
+                None => Vm::new(&self.script, self.sink.clone(), DEFAULT_MEMORY)?,
+            };
+            let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, &control));
+            self.vm = reusable.then_some(vm);
+            answer
         };
-        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, &control));
-        if reusable {
-            self.vm = Some(vm);
-        }
         let memory = self.script.memory.unwrap_or(DEFAULT_MEMORY);
         answer.map_err(|error| error::with_location(error, &self.script.file, memory))
     }

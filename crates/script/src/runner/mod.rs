@@ -33,6 +33,7 @@ use self::queue::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
 use crate::control::{Control, Stop, run_after};
 use crate::error;
 use crate::events::ScriptSink;
+use crate::host::command;
 use crate::isolate::{Isolation, ProcessPool};
 use crate::limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, STACK_SIZE};
 use crate::script::Script;
@@ -149,7 +150,8 @@ impl ScriptRunner {
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let timeout = limit(&script, &context, self.shared.options.timeout);
         let memory = script.memory.unwrap_or(self.shared.options.memory);
-        if let Some(pool) = &self.processes {
+        // A command is not Lua, and its program runs in a process of its own.
+        if let Some(pool) = self.processes.as_ref().filter(|_| script.command.is_none()) {
             let pool = Arc::clone(pool);
             return Box::pin(async move {
                 let file = script.file.clone();
@@ -444,6 +446,9 @@ async fn run_job(job: Job, pool: &RefCell<Pool>) {
     let Job { since: _, script, call, context, control } = job;
     if let Some(reason) = control.stopped() {
         return control.answer(Err(control.error(reason)));
+    }
+    if let Some(command) = &script.command {
+        return control.answer(command::call(&script, command, &call.arguments, &control).await);
     }
     let taken = pool.borrow_mut().take(&script);
     let answer = match taken {

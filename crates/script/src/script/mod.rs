@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::spec::ToolCommand;
+
 pub use bytecode::{GlobalAccess, GlobalUse};
 pub(crate) use compile::check_elsewhere;
 pub use compile::{can_analyse_scripts, is_same_code};
@@ -39,7 +41,8 @@ impl Parameter {
     }
 }
 
-/// A loaded tool script. Immutable and shared: a changed file is loaded as a new `Arc<Script>` with its own Lua states.
+/// A loaded tool script, or the command of a tool. Immutable and shared: a changed file is loaded as a new
+/// `Arc<Script>` with its own Lua states.
 #[derive(Clone)]
 pub struct Script {
     /// The tool's name.
@@ -48,6 +51,8 @@ pub struct Script {
     pub file: String,
     /// The source.
     pub source: Arc<[u8]>,
+    /// The program that a call runs. The source is then the text of the command, and `file` the program.
+    pub command: Option<Arc<ToolCommand>>,
     /// The parameters, in `:args` order.
     pub parameters: Vec<Parameter>,
     /// Whether the function's first parameter is a callback that takes the result.
@@ -78,6 +83,7 @@ impl Script {
             tool: tool.into(),
             file: file.into(),
             source: Arc::from(source.as_ref()),
+            command: None,
             parameters: Vec::new(),
             is_async: false,
             timeout: None,
@@ -89,6 +95,12 @@ impl Script {
         }
     }
 
+    /// Creates a tool that runs a program. Set the other fields before sharing it.
+    pub fn of_command(tool: impl Into<String>, command: &ToolCommand) -> Self {
+        let command_text = command.to_string();
+        Self { command: Some(Arc::new(command.clone())), ..Self::new(tool, command.program(), command_text) }
+    }
+
     /// Creates the script of another tool from the same file. Source and bytecode are shared; other fields are not set.
     #[must_use]
     pub fn for_tool(&self, tool: impl Into<String>) -> Self {
@@ -96,6 +108,7 @@ impl Script {
             tool: tool.into(),
             file: self.file.clone(),
             source: Arc::clone(&self.source),
+            command: self.command.clone(),
             parameters: Vec::new(),
             is_async: false,
             timeout: None,

@@ -13,6 +13,7 @@
 //!
 //! The test functions are defined in `testing.lua`, with their Rust parts in `state`.
 
+mod command;
 mod difference;
 mod fakes;
 mod grant_limits;

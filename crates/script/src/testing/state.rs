@@ -13,6 +13,7 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
+use super::command;
 use super::difference;
 use super::fakes::{self, Fake, FakeOwner, LuaState};
 use super::grant_limits::GrantLimits;
@@ -423,13 +424,22 @@ async fn call(
     // Slightly longer than the time left for the test, so that the test is stopped first.
     let left = Duration::from_secs_f64(left) + Duration::from_millis(20);
     let limit = limit(&loaded.script, &context, DEFAULT_TIMEOUT).min(left);
-    let mut vm = Vm::with_globals(&loaded.script, state.sink.clone(), DEFAULT_MEMORY, &|lua, _, marks| {
+    let command = loaded.script.command.as_deref();
+    let runner =
+        command.map(|command| command::script_of(&loaded.script, command, &arguments)).transpose()?;
+    let (script, arguments) =
+        runner.as_ref().map_or((&*loaded.script, &arguments), |(script, all)| (script, all));
+    let mut vm = Vm::with_globals(script, state.sink.clone(), DEFAULT_MEMORY, &|lua, _, marks| {
         fakes::install(&loaded.fakes, owner, lua, marks)
     })?;
     let control = Control::new(limit, None);
-    let (answer, _) = vm.call(&arguments, context, &control).await;
-    let memory = loaded.script.memory.unwrap_or(DEFAULT_MEMORY);
-    let answer = answer.map_err(|error| error::with_location(error, &loaded.script.file, memory))?;
+    let (answer, _) = vm.call(arguments, context, &control).await;
+    let answer = answer.and_then(|output| match command {
+        Some(command) => command::answer_from(command, &output.value),
+        None => Ok(output),
+    });
+    let memory = script.memory.unwrap_or(DEFAULT_MEMORY);
+    let answer = answer.map_err(|error| error::with_location(error, &script.file, memory))?;
     check_result(&loaded.entry, answer).map(|output| output.value)
 }
 

@@ -1,12 +1,13 @@
 //! The `process` host table: runs programs that `:allow (:run …)` grants.
 //!
 //! `program` finds the program and its environment, and `run` starts it under a guard, feeds its input and collects its
-//! output. There is no shell: arguments are passed unchanged.
+//! output. There is no shell: arguments are passed unchanged. `command` does the same for a tool that is a program.
 //!
 //! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
 //! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
 //! neither the program nor the processes that it starts outlive the call. `docs/trust.md` lists the platforms.
 
+pub(crate) mod command;
 #[cfg(unix)]
 mod program;
 #[cfg(unix)]

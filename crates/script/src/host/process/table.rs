@@ -19,11 +19,11 @@ const RUN: &str = "process.run";
 /// Maximum number of programs that a call runs at a time.
 const MAX_CONCURRENT: usize = 4;
 /// Maximum number of arguments, and of variables.
-const MAX_ITEMS: usize = 1_000;
+pub(super) const MAX_ITEMS: usize = 1_000;
 /// Maximum total length of the arguments, and of the variables, in bytes. The operating system may have lower limits.
-const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 /// Maximum length of the input, and of the output that is kept of each stream, in bytes.
-const MAX_STREAM: u64 = 8 << 20;
+pub(super) const MAX_STREAM: u64 = 8 << 20;
 const DEFAULT_OUTPUT: u64 = 1 << 20;
 
 pub(in crate::host) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result<Table> {
