@@ -335,7 +335,7 @@ impl LoadedTool {
     }
 }
 
-/// The state of a tool's script.
+/// The state of a tool's script, or of its command, which is always ready.
 #[derive(Debug, Clone)]
 pub enum ScriptState {
     /// No script: the tool is an exit tool, or scripts were not loaded.
@@ -352,6 +352,7 @@ pub(crate) fn is_same_script(old: &Script, new: &Script) -> bool {
         Arc::ptr_eq(old, new) || (old.file == new.file && old.source == new.source)
     };
     old.source == new.source
+        && old.command.is_some() == new.command.is_some()
         && old.file == new.file
         && old.parameters == new.parameters
         && old.is_async == new.is_async

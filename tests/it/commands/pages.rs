@@ -151,6 +151,7 @@ pages! {
     rule,
     run,
     run_batch,
+    command_tools,
     script_tests,
     stub,
     test,

@@ -85,6 +85,8 @@ pub(super) enum ScriptLookup {
     Missing,
     /// A file that cannot be read, with the reason.
     Unreadable(ScriptLocation, String),
+    /// A tool that runs a program.
+    Command(Arc<Script>),
     /// A script. It may not compile.
     Read(ScriptLocation, Arc<Script>),
 }

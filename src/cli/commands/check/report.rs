@@ -99,8 +99,8 @@ fn print_each(load: &Load, limit: usize, render: fn(&Diagnostic, &deftool_lang::
 fn checked_files(load: &Load) -> Vec<&str> {
     let specs = load.checked.iter().filter_map(|source| load.sources.get(*source));
     let scripts = load.tools.iter().filter_map(|loaded| match &loaded.script {
-        ScriptState::Ready(script) => Some(&*script.file),
-        ScriptState::None | ScriptState::Broken(_) => None,
+        ScriptState::Ready(script) if script.command.is_none() => Some(&*script.file),
+        ScriptState::Ready(_) | ScriptState::None | ScriptState::Broken(_) => None,
     });
     specs.map(|file| file.name.as_str()).chain(scripts).collect()
 }

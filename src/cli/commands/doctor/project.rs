@@ -75,5 +75,6 @@ fn scripts(generation: &Generation) -> Option<Line> {
         let message = format!("missing or broken: {}", list(&broken));
         return Some(Line::error("scripts", message, "run `deftool check`"));
     }
-    (!tools.is_empty()).then(|| Line::ok("scripts", format!("{}, all valid", count(tools.len(), "script"))))
+    let scripts = tools.iter().filter(|loaded| loaded.tool.command.is_none()).count();
+    (scripts > 0).then(|| Line::ok("scripts", format!("{}, all valid", count(scripts, "script"))))
 }

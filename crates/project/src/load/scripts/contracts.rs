@@ -81,10 +81,12 @@ impl ContractReporter {
                 &mut source_of,
             );
         }
-        let at = Location { source: tool.source, span: tool.name.span };
-        for (key, table) in unused(&used, &tool.permissions) {
-            load.findings.push(rules::unused_permission::finding(at, &script.tool, key, table));
-        }
+        report_unused(load, tool, &used);
+    }
+
+    /// Reports the permissions that have no effect on a program.
+    pub(super) fn report_command(load: &mut Load, tool: &Tool) {
+        report_unused(load, tool, &HashSet::from(["run", "env"]));
     }
 
     /// Reports the findings of one file of `script`. Adds the permissions that the file uses to `used`.
@@ -123,6 +125,13 @@ impl ContractReporter {
                 load.findings.push(finding);
             }
         }
+    }
+}
+
+fn report_unused(load: &mut Load, tool: &Tool, used: &HashSet<&'static str>) {
+    let at = Location { source: tool.source, span: tool.name.span };
+    for (key, table) in unused(used, &tool.permissions) {
+        load.findings.push(rules::unused_permission::finding(at, &tool.name.value, key, table));
     }
 }
 

@@ -14,9 +14,10 @@ use crate::load::read::{Known, MAX_SCRIPT_READ};
 use crate::model::LoadedTool;
 use crate::paths::{display_name, scripts_folder};
 
-/// Returns the paths at which the script of a tool may be, in order of precedence.
+/// Returns the paths at which the script of a tool may be, in order of precedence. A tool that runs a program has none.
 pub fn script_candidates(root: &Path, tool: &Tool) -> Vec<PathBuf> {
     match &tool.script {
+        _ if tool.command.is_some() => Vec::new(),
         Some(path) => vec![root.join(&path.value)],
         None => {
             let (scripts, name) = (scripts_folder(root), tool.name.value.as_str());

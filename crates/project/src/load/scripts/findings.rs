@@ -63,7 +63,7 @@ impl<'f> ScriptReporter<'f> {
     /// Reports the findings of a tool and returns the state of its script. Must be called in the order of the tools.
     pub(super) fn report(&mut self, load: &mut Load, cached: &mut CachedTool) -> ScriptState {
         if cached.is_clean
-            && let ScriptLookup::Read(_, script) = &cached.lookup
+            && let ScriptLookup::Read(_, script) | ScriptLookup::Command(script) = &cached.lookup
         {
             return ScriptState::Ready(Arc::clone(script));
         }
@@ -88,6 +88,10 @@ impl<'f> ScriptReporter<'f> {
             ScriptLookup::Unreadable(found, error) => {
                 self.report_twin(load, tool, found);
                 Err(self.report_unreadable(load, tool, found, error))
+            }
+            ScriptLookup::Command(script) => {
+                ContractReporter::report_command(load, tool);
+                Ok(script)
             }
             ScriptLookup::Read(found, script) => {
                 self.report_twin(load, tool, found);

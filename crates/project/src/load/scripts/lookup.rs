@@ -28,7 +28,13 @@ impl CachedTool {
                     let found = ScriptLocation { path: path.clone(), twin: None };
                     Some(ScriptLookup::Unreadable(found, access_error(path)?.to_string()))
                 };
-                candidates.iter().find_map(unreadable).unwrap_or(ScriptLookup::Missing)
+                let command = tool.command.as_ref().map(|command| {
+                    let script = bound(Script::of_command(&tool.name.value, command), tool, root);
+                    let same = previous.filter(|previous| is_same_script(previous, &script));
+                    ScriptLookup::Command(same.map_or_else(|| Arc::new(script), Arc::clone))
+                });
+                let unreadable = || candidates.iter().find_map(unreadable);
+                command.or_else(unreadable).unwrap_or(ScriptLookup::Missing)
             }
             Some(found) => match read_script(cache, root, &found.path, from) {
                 Err(error) => ScriptLookup::Unreadable(found, error.to_string()),
@@ -64,6 +70,7 @@ impl CachedTool {
         let is_found = match &self.lookup {
             ScriptLookup::Missing => ScriptLocation::among(&self.candidates, cache).is_none(),
             ScriptLookup::Unreadable(..) => false,
+            ScriptLookup::Command(_) => true,
             ScriptLookup::Read(found, ..) => {
                 let mut existing = self.candidates.iter().filter(|path| cache.stamp(path).is_some());
                 existing.next() == Some(&found.path) && existing.next() == found.twin.as_ref()
@@ -75,7 +82,9 @@ impl CachedTool {
     /// Returns the name of the tool and its script, if it was read.
     pub(super) fn named_script(&self) -> Option<(&str, &Arc<Script>)> {
         match &self.lookup {
-            ScriptLookup::Read(_, script) => Some((self.tool.name.value.as_str(), script)),
+            ScriptLookup::Read(_, script) | ScriptLookup::Command(script) => {
+                Some((self.tool.name.value.as_str(), script))
+            }
             ScriptLookup::Missing | ScriptLookup::Unreadable(..) => None,
         }
     }
@@ -91,18 +100,23 @@ impl ScriptLocation {
 }
 
 fn script_of(tool: &Tool, root: &Path, file: &ScriptFile, unit: &Unit) -> Script {
+    let mut script = bound(file.script.for_tool(&tool.name.value), tool, root);
+    script.modules = unit.modules();
+    script
+}
+
+/// Sets what a script gets from its spec.
+fn bound(mut script: Script, tool: &Tool, root: &Path) -> Script {
     let parameter = |argument: &Argument| Parameter {
         name: argument.name.value.clone(),
         integer: argument.type_name() == Some("integer"),
     };
-    let mut script = file.script.for_tool(&tool.name.value);
     script.parameters = tool.arguments.iter().map(parameter).collect();
     script.is_async = tool.is_async;
     script.timeout = tool.timeout;
     script.memory = tool.memory;
     script.permissions = resolve_permissions(tool, root);
     script.root = std::path::absolute(root).ok();
-    script.modules = unit.modules();
     script
 }
 

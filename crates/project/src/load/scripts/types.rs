@@ -29,8 +29,8 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
         let scripts: HashMap<&str, &Arc<Script>> = loaded
             .iter()
             .filter_map(|loaded| match &loaded.script {
-                ScriptState::Ready(script) => Some((&*script.tool, script)),
-                ScriptState::None | ScriptState::Broken(_) => None,
+                ScriptState::Ready(script) if script.command.is_none() => Some((&*script.tool, script)),
+                ScriptState::Ready(_) | ScriptState::None | ScriptState::Broken(_) => None,
             })
             .collect();
         let mut jobs = Vec::new();
