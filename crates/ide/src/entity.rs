@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deftool_lang::spec::reference::{KeyValue, Plist};
-use deftool_lang::spec::{Confirm, Json, JsonKind, Tool, WorkerSpec};
+use deftool_lang::spec::{Confirm, Json, JsonKind, Template, Tool, ToolCommand, WorkerSpec};
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState, is_test_script};
 use deftool_script::{Returned, find_requires, module_path, words};
@@ -125,7 +125,7 @@ pub(crate) fn definitions_of(project: &Project, entity: &Entity) -> Vec<FileSpan
 }
 
 /// Returns the references to an entity in specs and scripts without its definitions: names in workers with quotation
-/// marks, keys of examples and conditions with their colons, variables of scripts.
+/// marks, keys of examples and conditions with their colons, placeholders with braces, variables of scripts.
 pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan> {
     let at = |source, span| project.at(Location { source, span });
     match entity {
@@ -143,6 +143,7 @@ pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan>
                 found.extend(
                     keys_of(&loaded.tool, name).into_iter().filter_map(|span| at(loaded.tool.source, span)),
                 );
+                found.extend(placeholders(project, loaded, name));
                 found.extend(variables(project, loaded, name));
             }
             found
@@ -166,6 +167,22 @@ fn keys_of(tool: &Tool, name: &str) -> Vec<Span> {
         _ => Vec::new(),
     };
     objects.flat_map(keys).collect()
+}
+
+/// Returns the placeholders of an argument in the command of a tool.
+fn placeholders(project: &Project, loaded: &LoadedTool, name: &str) -> Vec<FileSpan> {
+    let mut found = Vec::new();
+    for template in loaded.tool.command.iter().flat_map(ToolCommand::templates) {
+        let at = Location { source: loaded.tool.source, span: template.span };
+        let Some(FileSpan { path, span }) = project.at(at) else { continue };
+        let text = project.text(&path).unwrap_or_default();
+        let start = span.start as usize;
+        found.extend(Template::find(span.of(&text), name).into_iter().map(|within| {
+            let span = Span::new(start + within.start, start + within.end);
+            FileSpan { path: path.clone(), span }
+        }));
+    }
+    found
 }
 
 /// Returns the uses of the parameter `name` in the script of a tool.

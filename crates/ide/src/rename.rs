@@ -167,6 +167,8 @@ impl Rename {
             format!(":{new}")
         } else if written == old && Language::of(&path) == Some(Language::Script) {
             new.to_owned()
+        } else if let Some(end @ ("}" | "?}")) = written.strip_prefix(&format!("{{{old}")) {
+            format!("{{{new}{end}")
         } else {
             return Err(RenameError::Computed { at: describe(project, &path, span) });
         };
