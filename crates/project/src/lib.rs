@@ -42,12 +42,13 @@ mod watch;
 
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
-    FoundFiles, SourceText, TestScript, find_root, find_tests, load, load_specs, load_with, projects_below,
-    read_bios, read_source, read_stream, resolve_inputs, script_candidates,
+    FoundFiles, ProjectGlob, SourceText, TestScript, find_projects, find_root, find_tests, has_specs, load,
+    load_specs, load_with, projects_below, read_bios, read_source, read_stream, resolve_inputs,
+    script_candidates,
 };
 pub use mcp::McpOffer;
 pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
-pub use paths::{display_name, is_test_script, is_visible_spec, resolve_links};
+pub use paths::{display_name, is_test_script, is_visible_spec, normalize, resolve_links};
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
 };

@@ -38,6 +38,17 @@ pub enum ProjectError {
         /// Projects in its subfolders.
         below: Vec<PathBuf>,
     },
+    /// A search for projects ended before it examined all folders.
+    #[error(
+        "`{}` has more than {limit} subfolders, too many to search for projects; name the folders of the projects",
+        folder.display()
+    )]
+    TooManyFolders {
+        /// The folder where the search started.
+        folder: PathBuf,
+        /// Maximum number of folders.
+        limit: usize,
+    },
     /// A file or folder that the user named does not exist or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {

@@ -60,7 +60,7 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
 }
 
 /// Returns an absolute path without `.` and `..`, so that its ancestors are its parent folders.
-pub(crate) fn normalize(path: &Path) -> PathBuf {
+pub fn normalize(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut normalized = PathBuf::new();
     for component in absolute.components() {

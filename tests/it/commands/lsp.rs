@@ -135,7 +135,7 @@ fn findings_are_those_of_check() {
     broken.write("scripts/unused.lua", "return 1");
     let roots = projects.chain([here.to_owned(), broken.path("")]);
     for root in roots.map(|root| root.canonicalize().unwrap()) {
-        let checked = command_in(&root, &["check", "--format", "json"]).output().unwrap();
+        let checked = command_in(&root, &["check", "--format", "json", "specs"]).output().unwrap();
         let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
         let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for finding in checked["findings"].as_array().unwrap() {

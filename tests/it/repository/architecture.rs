@@ -45,7 +45,7 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("reqwest", &["script", "worker", "otel", "mcp"]),
     ("rustls", &["script", "mcp"]),
     ("regex-automata", &["script", "record"]),
-    ("ignore", &["script"]),
+    ("ignore", &["script", "project"]),
     ("globset", &["script"]),
     ("notify", &["project"]),
     ("clap", &["", "serve"]),

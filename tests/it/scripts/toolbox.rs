@@ -32,11 +32,12 @@ fn shipped() -> BTreeSet<String> {
 
 #[test]
 fn the_toolbox_is_without_findings_and_passes_its_tests() {
-    let ended = here(&["check", "--strict"]);
+    // Only the repository's own project, without those in its subfolders.
+    let ended = here(&["check", "--strict", "specs"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     #[cfg(feature = "types")]
     {
-        let ended = here(&["check", "--strict", "--types"]);
+        let ended = here(&["check", "--strict", "--types", "specs"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
     let ended = here(&["fmt", "--check"]);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs::{DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 
+use super::below::projects_below;
 use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
@@ -13,12 +14,6 @@ use crate::paths::{
 
 /// Maximum folder depth of a scan.
 const MAX_DEPTH: usize = 32;
-/// Maximum depth of the folders between a folder and a project that is suggested.
-const DEPTH_BELOW: usize = 2;
-/// Maximum number of folders to examine for suggestions.
-const MAX_EXAMINED: usize = 1_000;
-/// Maximum number of suggested projects.
-const MAX_SUGGESTED: usize = 3;
 
 /// Returns the nearest folder at or above `from` that contains `specs/`.
 ///
@@ -31,38 +26,6 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
         .find(|folder| folder.join("specs").is_dir())
         .map(Path::to_owned)
         .ok_or_else(|| ProjectError::NoProject { from: absolute.clone(), below: projects_below(&absolute) })
-}
-
-/// Returns projects in the subfolders of `folder`, sorted: folders with a spec file in `specs/`. Looks at the first
-/// levels only, and not into hidden folders.
-pub fn projects_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut pending = vec![(folder.to_owned(), 0)];
-    let mut examined = 0;
-    while let Some((folder, depth)) = pending.pop() {
-        let folders = folders_in(&folder).into_iter().filter(|path| !is_hidden_path(path));
-        for path in folders.take(MAX_EXAMINED.saturating_sub(examined)) {
-            examined += 1;
-            if entries(&path.join("specs")).any(|path| is_spec(&path)) {
-                found.push(path);
-            } else if depth < DEPTH_BELOW && !path.ends_with("node_modules") {
-                pending.push((path, depth + 1));
-            }
-        }
-    }
-    found.sort_unstable();
-    found.truncate(MAX_SUGGESTED);
-    found
-}
-
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-/// Returns the folders in a folder, without links.
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_dir());
-    entries(folder).filter(is_folder).collect()
 }
 
 /// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
@@ -148,7 +111,10 @@ pub(crate) fn resolve_paths(
             normalize(&path).parent().filter(|_| normalize(&path).ends_with("specs")).map(Path::to_owned);
         let root = if path.join("specs").is_dir() { Some(normalize(&path)) } else { parent };
         if let Some(root) = root.filter(|_| metadata.is_dir()) {
-            inputs.push(Input::whole(root, &mut seen, snapshot)?);
+            // A project that is named twice is read once.
+            if !inputs.iter().any(|input| input.whole_project && input.root.as_ref() == Some(&root)) {
+                inputs.push(Input::whole(root, &mut seen, snapshot)?);
+            }
             continue;
         }
         if !metadata.is_dir() {

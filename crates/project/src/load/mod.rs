@@ -3,6 +3,7 @@
 //! [`load_with`] reads everything once. A [`Cache`] reuses the unchanged parts of the previous load. File stamps and
 //! snapshots are part of this module, because the cache compares them.
 
+mod below;
 mod bios;
 mod cache;
 mod directives;
@@ -27,9 +28,10 @@ use deftool_lang::spec::rules::merge_style;
 
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 
+pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
 pub use bios::read_bios;
 pub(crate) use cache::Cache;
-pub use discover::{find_root, projects_below, resolve_inputs};
+pub use discover::{find_root, resolve_inputs};
 pub(crate) use discover::{resolve_paths, scan_scripts};
 pub use other_files::FoundFiles;
 pub(crate) use other_files::find_files;

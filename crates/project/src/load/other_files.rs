@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum size of a file that is searched for words, in bytes.
 const MAX_SEARCHED: u64 = 64 << 20;
 /// Folders of other tools, which contain many files.
-const SKIPPED: [&str; 3] = ["node_modules", "target", "venv"];
+pub(super) const SKIPPED: [&str; 3] = ["node_modules", "target", "venv"];
 
 /// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 mod fix;
 mod online;
+mod projects;
 mod report;
 mod selection;
 mod watch;
@@ -19,6 +20,7 @@ use crate::cli::project::inputs::{CommandDirs, inputs_of, refuse_nothing};
 use crate::cli::terminal::output::eprint_progress;
 use fix::FixOptions;
 use fix::FixRun;
+use projects::ProjectsOptions;
 use report::Format;
 use selection::Selection;
 use selection::SelectionOptions;
@@ -30,11 +32,15 @@ Examples:
   deftool check
   deftool check --fix
   deftool check specs/weather.eld --target openai,gemini
+  deftool check --project-glob 'packages/*'
   deftool check --select DT2 --ignore idle-description
   deftool check --format github --strict")]
 pub(in crate::cli) struct CheckOptions {
-    /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder]
+    /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder, and
+    /// those below it]
     pub(in crate::cli) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) projects: ProjectsOptions,
     /// File name of stdin, for an editor buffer that is not saved
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
@@ -75,10 +81,12 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let selection = Selection::of(&options.selection, &dirs.current)?;
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&dirs, &mut load_options.overlay)?]
-    } else if options.watch {
-        return watch::run(options, selection, &dirs);
     } else {
-        inputs_of(&options.paths, &dirs.project)?
+        let paths = options.projects.paths(&options.paths, &dirs)?;
+        if options.watch {
+            return watch::run(options, &paths, selection, &dirs);
+        }
+        inputs_of(&paths, &dirs.project)?
     };
     let fixes = FixRun {
         inputs: &inputs,

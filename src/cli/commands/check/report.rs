@@ -1,5 +1,7 @@
 //! The report of `deftool check` in each format.
 
+use std::collections::HashSet;
+
 use clap::ValueEnum;
 use deftool_lang::diagnostic::{Diagnostic, Summary, render};
 use deftool_lang::text::count;
@@ -70,6 +72,11 @@ pub(in crate::cli) fn fails(load: &Load, strict: bool) -> bool {
 /// Describes the result, as in ``2 tools in 1 file: 1 error; `--fix` repairs 1``.
 pub(in crate::cli) fn describe(load: &Load) -> String {
     let checked = format!("{} in {}", count(load.tools.len(), "tool"), count(load.checked.len(), "file"));
+    let projects: HashSet<_> = load.checked.iter().filter_map(|source| load.root_of(*source)).collect();
+    let checked = match projects.len() {
+        0 | 1 => checked,
+        several => format!("{checked} of {several} projects"),
+    };
     match describe_summary(&Summary::of(&load.findings)) {
         Some(counts) => format!("{checked}: {counts}{}", describe_fixes(load)),
         None if load.is_empty() => format!("note: {checked}: nothing was checked"),

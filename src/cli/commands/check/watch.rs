@@ -1,5 +1,7 @@
 //! `deftool check --watch`: checks again after each change.
 
+use std::path::PathBuf;
+
 use deftool_lang::diagnostic::render::json_report;
 use deftool_project::Load;
 
@@ -11,12 +13,13 @@ use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::rerun::Rerun;
 use crate::cli::terminal::output::print_json;
 
-/// Runs until Ctrl-C, or until stdout is closed.
+/// Checks `paths` until Ctrl-C, or until stdout is closed.
 ///
 /// # Errors
 /// If `--format` is a format that requires one file per run.
 pub(in crate::cli) fn run(
     options: &CheckOptions,
+    paths: &[PathBuf],
     selection: Selection,
     dirs: &CommandDirs,
 ) -> Result<Exit, CliError> {
@@ -34,7 +37,7 @@ pub(in crate::cli) fn run(
         print_load(&load, format, strict)
     };
     Rerun { options: options.load_options()?, clears_screen: format != Format::Json, report }
-        .watch(&options.paths, dirs)
+        .watch(paths, dirs)
 }
 
 /// Prints the report and returns the summary for stderr.
