@@ -103,6 +103,11 @@ fn pre_commit_hooks_use_existing_commands() {
     for id in ids {
         assert!(local.contains(&id), "docs/ci.md does not show the hook {id}");
     }
+    // A local hook runs for the files of the published one.
+    let files = parse(&hooks, &["files"]);
+    for local in yaml_blocks(&read("docs/ci.md")).iter().flat_map(|block| parse(block, &["files"])) {
+        assert!(files.contains(&local), "{local}");
+    }
 }
 
 /// A copy of `examples/ci`, and the environment of a CI job.
