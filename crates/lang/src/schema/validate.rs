@@ -10,6 +10,7 @@ use super::arguments::Arguments;
 use super::cost::{BoundedSchema, Failure};
 use super::pointer::{escape, steps, unescape};
 use super::strict_reply::restore;
+use crate::spec::nearest;
 
 /// A schema that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -169,7 +170,7 @@ impl ArgumentValidator {
             return violations_of(&self.cost.first_failure(&arguments), &arguments);
         }
         let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
-        let found: Vec<_> = errors.map(|error| DetailedViolation::of(&error)).collect();
+        let found: Vec<_> = errors.map(|error| DetailedViolation::of(&error, self.cost.schema())).collect();
         if found.is_empty() { vec![DetailedViolation::of_all(MISMATCH)] } else { found }
     }
 
@@ -192,8 +193,9 @@ pub(super) struct DetailedViolation {
 }
 
 impl DetailedViolation {
-    fn of(error: &ValidationError<'_>) -> Self {
-        let (instance, violation) = violation(error);
+    /// Describes an error of a validator for `schema`.
+    fn of(error: &ValidationError<'_>, schema: &Value) -> Self {
+        let (instance, violation) = violation(error, schema);
         let missing = match error.kind() {
             ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
             _ => None,
@@ -216,7 +218,8 @@ fn violations_of(failure: &Failure, arguments: &Value) -> Vec<DetailedViolation>
     let assertions = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
     let assertions = assertions.build(&failure.assertions);
     let errors = assertions.iter().flat_map(|assertions| assertions.iter_errors(value));
-    let mut found: Vec<_> = errors.take(MAX_VIOLATIONS).map(|error| DetailedViolation::of(&error)).collect();
+    let errors = errors.take(MAX_VIOLATIONS);
+    let mut found: Vec<_> = errors.map(|error| DetailedViolation::of(&error, &failure.assertions)).collect();
     if found.is_empty() {
         found.push(DetailedViolation::of_all(MISMATCH));
         if let Some((key, tags)) = &failure.tags
@@ -235,7 +238,7 @@ fn violations_of(failure: &Failure, arguments: &Value) -> Vec<DetailedViolation>
     found
 }
 
-fn violation(error: &ValidationError<'_>) -> (String, Violation) {
+fn violation(error: &ValidationError<'_>, schema: &Value) -> (String, Violation) {
     let pointer = error.instance_path().to_string();
     let mut message = error.to_string();
     // The value comes first in the message; a long one would hide the description.
@@ -251,8 +254,37 @@ fn violation(error: &ValidationError<'_>) -> (String, Violation) {
         let more = if options.len() > MAX_LISTED { ", …" } else { "" };
         message = format!("{subject} is not one of {}{more}", listed.join(", "));
     }
-    let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&message) };
+    let suggestion = suggestion(error, schema).map(|words| format!("; did you mean {words}?"));
+    let message = shorten(&message) + &suggestion.unwrap_or_default();
+    let violation = Violation { path: path_of_pointer(&pointer), message };
     (pointer, violation)
+}
+
+/// Returns the value of the `enum` or the names of the members that the invalid value most likely misspells.
+fn suggestion(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
+    match error.kind() {
+        ValidationErrorKind::Enum { options } => {
+            let words = options.as_array()?.iter().filter_map(Value::as_str);
+            nearest(error.instance().as_str()?, words).map(|word| Value::from(word).to_string())
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let location = error.schema_path().to_string();
+            let schema = schema.pointer(location.strip_suffix("/additionalProperties")?)?;
+            let (known, given) = (schema.get("properties")?.as_object()?, error.instance().as_object()?);
+            let absent = || known.keys().filter(move |name| !given.contains_key(*name)).map(String::as_str);
+            let near = |name: &String| {
+                let near = nearest(name, absent())?;
+                Some(if unexpected.len() == 1 {
+                    format!("`{near}`")
+                } else {
+                    format!("`{near}` for `{name}`")
+                })
+            };
+            let near: Vec<String> = unexpected.iter().take(MAX_LISTED).filter_map(near).collect();
+            (!near.is_empty()).then(|| near.join(", "))
+        }
+        _ => None,
+    }
 }
 
 /// Removes every external `$ref`. Returns false if there is none.
@@ -346,6 +378,35 @@ mod tests {
         assert!(reported.iter().any(|line| line.starts_with(".items[1].n: ")), "{reported:?}");
         assert!(reported.iter().any(|line| line.contains("location")), "{reported:?}");
         assert!(reported.iter().any(|line| line.contains("extra")), "{reported:?}");
+    }
+
+    #[test]
+    fn misspelled_members_and_values_have_a_suggestion() {
+        for (arguments, expected) in [
+            (
+                json!({"location": "x", "unti": "celsius"}),
+                vec!["'unti' was unexpected); did you mean `unit`?"],
+            ),
+            (
+                json!({"locatoin": "x", "itmes": [], "other": 1}),
+                vec![
+                    "did you mean `location` for `locatoin`, `items` for `itmes`?",
+                    "\"location\" is a required property",
+                ],
+            ),
+            // A member that is there is not suggested.
+            (json!({"location": "x", "unit": "celsius", "unti": 1}), vec!["'unti' was unexpected)"]),
+            (json!({"location": "x", "unit": "Celcius"}), vec!["\"farenheit\"; did you mean \"celsius\"?"]),
+            (json!({"location": "x", "unit": "kelvin"}), vec!["\"farenheit\""]),
+        ] {
+            let found = validator().validate(&arguments).unwrap_err();
+            let mut found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            found.sort_unstable_by_key(|line| line.contains("required"));
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(found.ends_with(expected), "{found}");
+            }
+        }
     }
 
     #[test]

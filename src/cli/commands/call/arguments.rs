@@ -1,10 +1,12 @@
 //! Reads and validates the arguments of one call. Errors are the same as those that a model receives.
 
 use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
+use deftool_lang::spec::Argument;
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::LoadedTool;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::cli::terminal::shell::quote;
 use crate::cli::terminal::stdin::read_stdin;
 
 /// The arguments of a call on the command line.
@@ -63,8 +65,49 @@ pub(in crate::cli) fn parse_input(
             };
             let members = pairs.iter().map(|(key, text)| (key.clone(), value(key, text)));
             accept_arguments(loaded.entry(), Value::Object(members.collect()))
+                .map_err(|error| explain_syntax(error, loaded, pairs))
         }
     }
+}
+
+/// Returns whether the items of a list are strings.
+fn has_text_items(argument: &Argument) -> bool {
+    argument.keyword("items").is_some_and(|items| items.to_value()["type"] == "string")
+}
+
+/// Maximum length of a value in an example, in characters.
+const MAX_EXAMPLE: usize = 60;
+
+/// Adds how lists and objects are written on the command line, if an argument of this type has another value.
+fn explain_syntax(mut error: ToolError, loaded: &LoadedTool, pairs: &[(String, String)]) -> ToolError {
+    let help = pairs.iter().filter_map(|(key, text)| {
+        let argument = loaded.tool.arguments.iter().find(|argument| argument.name.value == *key)?;
+        let is_list = match argument.type_name()? {
+            "array" => true,
+            "object" => false,
+            _ => return None,
+        };
+        let value = match serde_json::from_str(text) {
+            Ok(Value::Array(_)) if is_list => return None,
+            Ok(Value::Object(_)) if !is_list => return None,
+            Err(error) if text.trim_start().starts_with(['[', '{']) => {
+                return Some(format!("help: the value of `{key}` is not JSON: {error}"));
+            }
+            parsed => parsed.ok().filter(|_| !has_text_items(argument)),
+        };
+        let what = if is_list { "a list" } else { "an object" };
+        let example = match value {
+            _ if !is_list => json!({"name": "value"}),
+            Some(value) => json!([value]),
+            None => text.split(',').map(str::trim).collect(),
+        };
+        let example = Some(example.to_string()).filter(|example| example.chars().count() <= MAX_EXAMPLE);
+        let example = quote(&example.unwrap_or_else(|| String::from("[\"value\"]")));
+        Some(format!("help: write {what} as JSON: {key}={example}"))
+    });
+    let details: Vec<String> = error.details.take().into_iter().chain(help).collect();
+    error.details = (!details.is_empty()).then(|| details.join("\n"));
+    error
 }
 
 /// Parses `text` and validates it against the schema of `entry`.

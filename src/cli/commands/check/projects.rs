@@ -54,7 +54,7 @@ impl ProjectsOptions {
         let folder = &normalize(folder);
         let mut roots = find_projects(folder)?;
         if has_specs(folder) {
-            roots.push(folder.to_owned());
+            roots.push(folder.clone());
         }
         let name = |root: &Path| root.strip_prefix(folder).unwrap_or(root).to_owned();
         let is_match = |glob: &ProjectGlob| roots.iter().any(|root| glob.matches(&name(root)));

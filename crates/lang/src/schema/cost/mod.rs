@@ -90,6 +90,11 @@ impl BoundedSchema {
         Ok(Self { schema: schema.clone(), size: (!is_recursive).then_some(size) })
     }
 
+    /// Returns the schema.
+    pub(super) fn schema(&self) -> &Value {
+        &self.schema
+    }
+
     /// Returns whether a validator needs at most [`MAX_STEPS`] for `value`.
     pub(super) fn allows(&self, value: &Value) -> bool {
         self.is_within(MAX_STEPS, true, value)
