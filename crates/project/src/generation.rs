@@ -57,13 +57,15 @@ pub struct Changes {
     pub grants: Vec<String>,
     /// Broken tools that keep their last good version.
     pub kept: Vec<String>,
+    /// Tools that were in `kept` before, and are valid again.
+    pub repaired: Vec<String>,
 }
 
 impl Changes {
     /// Returns whether no tool changed.
     pub fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, widened, grants: _, kept } = self;
-        [added, removed, changed, widened, kept].into_iter().all(Vec::is_empty)
+        let Self { added, removed, changed, widened, grants: _, kept, repaired } = self;
+        [added, removed, changed, widened, kept, repaired].into_iter().all(Vec::is_empty)
     }
 }
 
@@ -78,6 +80,7 @@ impl fmt::Display for Changes {
             ("changed", &self.changed),
             ("new permissions:", &widened),
             ("broken, last good version kept:", &self.kept),
+            ("works again:", &self.repaired),
         ];
         let mut is_first = true;
         for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
@@ -182,6 +185,9 @@ impl Generation {
         let mut changes = Changes::default();
         let missing = keep_last_good(&mut tools, &load, before, &mut changes, is_gone);
         compare(&before.tools, &tools, &mut changes);
+        let is_repaired =
+            |name: &&String| !changes.kept.contains(*name) && position(&tools, name.as_str()).is_ok();
+        changes.repaired = before.changes.kept.iter().filter(is_repaired).cloned().collect();
         let has_kept = !changes.kept.is_empty() || !missing.is_empty();
         (Self { has_kept, ..Self::of(number, load, started, changes, tools) }, missing)
     }
@@ -196,7 +202,8 @@ impl Generation {
 
     /// Returns whether the tools are the same as in `before`, including the broken ones.
     pub(crate) fn has_same_tools(&self, before: &Self) -> bool {
-        let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
+        // A repaired tool was kept before.
+        let Changes { added, removed, changed, widened, grants: _, kept, repaired: _ } = &self.changes;
         let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
         is_same && *kept == before.changes.kept
     }
@@ -336,6 +343,8 @@ fn keep_last_good(
                     continue;
                 } else {
                     missing.push(name.clone());
+                    // It is still broken: a file may be empty for a moment while it is saved.
+                    changes.kept.extend(before.changes.kept.contains(name).then(|| name.clone()));
                 }
                 tools.insert(place.unwrap_or_else(identity), good.clone());
             }
@@ -440,4 +449,37 @@ pub fn unknown_tool<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Too
         None => format!("available tools: {}", known.join(", ")),
     };
     ToolError::new(ToolErrorKind::UnknownTool, format!("unknown tool `{name}`; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A script that is broken, then missing with its spec for a moment, then valid.
+    #[test]
+    fn a_repaired_tool_is_reported_even_if_its_file_was_empty_for_a_moment() {
+        const SPEC: &str = "(deftool :name \"a\" :description \"d\")";
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["specs", "scripts"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let mut generation = Generation::first(Load::default(), Instant::now());
+        for (spec, script, changes) in [
+            (SPEC, "return function() end", "added a"),
+            (SPEC, "return function(", "broken, last good version kept: a"),
+            ("", "return function(", "broken, last good version kept: a"),
+            (SPEC, "return function() end", "works again: a"),
+            (SPEC, "return function() end", "no tool changed"),
+            ("(deftool :name \"a\" :args 1)", "return function() end", "broken, last good version kept: a"),
+            (SPEC, "return function() return 1 end", "changed a; works again: a"),
+        ] {
+            fs::write(folder.path().join("specs/a.eld"), spec).unwrap();
+            fs::write(folder.path().join("scripts/a.lua"), script).unwrap();
+            let load = load(&resolve_inputs(&[], folder.path()).unwrap(), folder.path()).unwrap();
+            generation = Generation::after(&generation, load, Instant::now(), |_| false).0;
+            assert_eq!(generation.changes.to_string(), changes, "{spec} {script}");
+        }
+    }
 }

@@ -64,6 +64,7 @@ fn changes_are_reported_once() {
     let mut chat = Piped::start(&home, &server);
     assert_eq!(chat.send("/reload"), "no changes; generation 1");
 
+    let script = fs::read_to_string(home.project.path("scripts/count.lua")).unwrap();
     home.project.write("scripts/count.lua", "return function(text, times) broken\n");
     let output = chat.wait_for("broken, last good version kept: count");
     assert_eq!(output.matches("DT402").count(), 1, "{output}");
@@ -73,6 +74,8 @@ fn changes_are_reported_once() {
     let output = chat.send("/tools");
     assert!(output.contains("count (broken now, last good version kept): Count"), "{output}");
     assert!(output.contains("DT402"), "{output}");
+    home.project.write("scripts/count.lua", script);
+    chat.wait_for("works again: count");
 
     fs::remove_file(home.project.path("scripts/count.lua")).unwrap();
     let specs = fs::read_to_string(home.project.path("specs/tools.eld")).unwrap();
