@@ -30,6 +30,9 @@ pub enum ChatEvent {
         index: usize,
         /// The part of the tool's name that was received.
         name: String,
+        /// The size of the arguments that were received so far, in bytes.
+        #[serde(default)]
+        size: usize,
     },
     /// The server's progress in processing the prompt.
     Progress {

@@ -34,7 +34,7 @@ mod worker;
 
 pub use config::{Approvals, WorkerConfig};
 pub use deftool_lang::tool::{ToolSource, Toolbox};
-pub use driver::{EventStream, ResultError};
+pub use driver::{EventStream, PartialCall, ResultError};
 pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
     Model, api_of, examine_endpoint, find_endpoint,

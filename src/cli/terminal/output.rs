@@ -439,6 +439,17 @@ pub(in crate::cli) fn cut(text: &str, limit: usize) -> String {
     }
 }
 
+/// Formats a size, as in `12.3 KiB`.
+#[allow(clippy::cast_precision_loss)] // three digits are shown
+pub(in crate::cli) fn bytes(number: u64) -> String {
+    let number = number as f64;
+    match number {
+        _ if number >= 1_048_576.0 => format!("{:.1} MiB", number / 1_048_576.0),
+        _ if number >= 1024.0 => format!("{:.1} KiB", number / 1024.0),
+        _ => format!("{number} B"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

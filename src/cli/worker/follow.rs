@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deftool_chat::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
-use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
+use deftool_worker::{EventStream, NotReady, PartialCall, SubmitError, SubmitRequest, Worker, WorkerState};
 
 use super::approve::{Approver, PendingPrompt};
 use super::managed::wait_until_ready;
@@ -15,11 +16,14 @@ use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::script_log::ScriptLines;
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{
-    eprint_line, json_line, print_without_blocking, shown_text, stdout_failed, wait_for_stderr,
+    eprint_line, json_line, print_without_blocking, shown_text, shows_progress, stdout_failed,
+    wait_for_stderr,
 };
 
 /// Maximum number of further events that are printed together with one.
 const MAX_TOGETHER: usize = 1_000;
+/// Interval at which the progress of a call that is being received is shown.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The part of a request that is printed to stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +80,8 @@ enum Incoming {
     Answer(Option<String>),
     /// A log line of a script.
     Logged(String),
+    /// The progress of a call that is being received.
+    Progress(PartialCall),
     Interrupt,
 }
 
@@ -159,8 +165,9 @@ impl Follower<'_> {
             is_canceled: false,
             is_finished: false,
         };
+        let shows_calls = self.printed != Printed::Events && shows_progress();
         loop {
-            match following.next(self.interrupts).await {
+            match following.next(self.interrupts, shows_calls).await {
                 Incoming::Event(Some(first)) => {
                     // Events that arrived together are printed together.
                     let more: Vec<_> =
@@ -177,6 +184,7 @@ impl Follower<'_> {
                     wait_for_stderr().await;
                     eprint_line(&line);
                 }
+                Incoming::Progress(call) => following.printer.show_partial_call(&call),
                 Incoming::Interrupt => {
                     if following.is_canceled {
                         // Print a `finished` event, because the real event is not awaited.
@@ -332,7 +340,23 @@ fn failure_of(error: &SubmitError) -> Failure {
 }
 
 impl FollowedRequest {
-    async fn next(&mut self, interrupts: &mut Interrupts) -> Incoming {
+    /// `shows_calls`: also returns the progress of a call that is being received, while no prompt is shown.
+    async fn next(&mut self, interrupts: &mut Interrupts, shows_calls: bool) -> Incoming {
+        loop {
+            tokio::select! {
+                biased;
+                incoming = self.next_input(interrupts) => return incoming,
+                () = tokio::time::sleep(PROGRESS_INTERVAL), if shows_calls => {}
+            }
+            if self.prompt.is_none()
+                && let Some(call) = self.events.partial_call()
+            {
+                return Incoming::Progress(call);
+            }
+        }
+    }
+
+    async fn next_input(&mut self, interrupts: &mut Interrupts) -> Incoming {
         let Self { prompt, events, logged, .. } = self;
         let has_prompt = prompt.is_some();
         let answer = async {

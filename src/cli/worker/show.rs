@@ -6,16 +6,19 @@ use std::fmt::{self, Write};
 use deftool_chat::Usage;
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome, Signal};
 use deftool_lang::text::count;
+use deftool_worker::PartialCall;
 use serde_json::Value;
 
 use crate::cli::terminal::output::{
-    begin_line, clean, cut, end_line, eprint_failure, eprint_line, eprint_progress, is_mid_line, print_json,
-    shows_progress, stdout_failed,
+    begin_line, bytes, clean, cut, end_line, eprint_failure, eprint_line, eprint_progress, is_mid_line,
+    print_json, shows_progress, stdout_failed,
 };
 use crate::cli::terminal::spinner::Spinner;
 
 /// Maximum length of arguments and results, in characters.
 const MAX_SHOWN: usize = 160;
+/// Maximum length of the name of a call that is being received, in characters.
+const MAX_NAME: usize = 64;
 
 /// Prints an event as one line of JSON.
 pub(in crate::cli) fn print_event_json(event: &Event) {
@@ -62,6 +65,12 @@ impl EventPrinter {
             }
             Event::Finished(outcome) => self.finish(outcome),
         }
+    }
+
+    /// Shows the progress of a call whose arguments are being received, on a line of its own.
+    pub(in crate::cli) fn show_partial_call(&mut self, call: &PartialCall) {
+        begin_line();
+        self.wait(&format!("{}… {}", cut(&clean(&call.name), MAX_NAME), bytes(call.size as u64)));
     }
 
     fn line(&mut self, event: &Event) {

@@ -132,14 +132,14 @@ impl Assembler {
         Self { known_tools: known_tools.into_iter().collect(), ..Self::default() }
     }
 
-    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Calls `on_delta` for each updated call. Returns
-    /// the number of bytes added, at most `room`.
+    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Calls `on_delta` for each updated call with
+    /// its number, its name and the size of its arguments so far. Returns the number of bytes added, at most `room`.
     pub(super) fn on_tool_calls(
         &mut self,
         field: Loose<'_>,
         room: usize,
         opaque: &mut OpaqueReader,
-        on_delta: &mut dyn FnMut(usize, &str),
+        on_delta: &mut dyn FnMut(usize, &str, usize),
     ) -> Result<usize, LimitExceeded> {
         self.chunk += 1;
         match field {
@@ -160,7 +160,7 @@ impl Assembler {
         &mut self,
         mut field: Loose<'_>,
         room: usize,
-        on_delta: &mut dyn FnMut(usize, &str),
+        on_delta: &mut dyn FnMut(usize, &str, usize),
     ) -> Result<usize, LimitExceeded> {
         if !matches!(field, Loose::Object(_)) {
             return Ok(0);
@@ -181,7 +181,7 @@ impl Assembler {
         }
         slot.push_arguments(arguments);
         if self.slots.is_empty() && is_updated && !slot.call.name.is_empty() {
-            on_delta(0, &slot.call.name);
+            on_delta(0, &slot.call.name, slot.call.arguments.text.len());
         }
         Ok(size)
     }
@@ -211,7 +211,7 @@ impl Assembler {
         mut entry: Loose<'_>,
         room: usize,
         opaque: &mut OpaqueReader,
-        on_delta: &mut dyn FnMut(usize, &str),
+        on_delta: &mut dyn FnMut(usize, &str, usize),
     ) -> Result<usize, LimitExceeded> {
         if !matches!(entry, Loose::Object(_)) {
             return Ok(0);
@@ -270,7 +270,7 @@ impl Assembler {
         opaque.add_call(&mut slot.call.opaque, &entry);
         slot.chunk = self.chunk;
         if is_updated {
-            on_delta(position, &slot.call.name);
+            on_delta(position, &slot.call.name, slot.call.arguments.text.len());
         }
         Ok(size)
     }

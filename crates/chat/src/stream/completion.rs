@@ -143,7 +143,7 @@ impl Completion {
         }
         self.opaque.push_content(&delta.content);
         let room = state.room();
-        let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
+        let mut on_call = |index: usize, name: &str, size: usize| sink.push_call(index, name, size);
         let tool_calls = std::mem::take(&mut delta.tool_calls);
         let function_call = std::mem::take(&mut delta.function_call);
         let opaque = &mut self.opaque;

@@ -48,15 +48,17 @@ impl<'a> Sink<'a> {
         }
     }
 
-    pub(super) fn push_call(&mut self, index: usize, name: &str) {
-        if let Some(ChatEvent::ToolCallDelta { index: last, name: known }) = self.last()
+    /// `size`: the size of the arguments so far.
+    pub(super) fn push_call(&mut self, index: usize, name: &str, size: usize) {
+        if let Some(ChatEvent::ToolCallDelta { index: last, name: known, size: before }) = self.last()
             && *last == index
         {
+            *before = size;
             if known != name {
                 name.clone_into(known);
             }
         } else {
-            self.push(ChatEvent::ToolCallDelta { index, name: name.to_owned() });
+            self.push(ChatEvent::ToolCallDelta { index, name: name.to_owned(), size });
         }
     }
 }

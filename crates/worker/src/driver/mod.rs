@@ -22,7 +22,7 @@ mod shared;
 mod task;
 mod turn;
 
-pub use record::{EventStream, ResultError};
+pub use record::{EventStream, PartialCall, ResultError};
 
 pub(crate) use drive::supervise;
 pub(crate) use record::RequestRecord;

@@ -58,6 +58,17 @@ struct State {
     status: RequestStatus,
     conversation: Vec<Arc<Message>>,
     outcome: Option<Arc<Outcome>>,
+    /// The call whose arguments are being received.
+    partial_call: Option<PartialCall>,
+}
+
+/// A tool call whose arguments are being received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialCall {
+    /// The part of the tool's name that was received.
+    pub name: String,
+    /// The size of the arguments that were received, in bytes.
+    pub size: usize,
 }
 
 /// The readers that wait for an event: usually one.
@@ -95,6 +106,7 @@ impl RequestRecord {
             status,
             conversation: Vec::new(),
             outcome: None,
+            partial_call: None,
         };
         Self {
             cancel,
@@ -147,11 +159,19 @@ impl RequestRecord {
             state.events.push(event);
         }
         state.status = status;
+        if has_step {
+            state.partial_call = None;
+        }
         let readers = std::mem::take(&mut state.readers);
         let step_readers = has_step.then(|| std::mem::take(&mut state.step_readers));
         drop(state);
         readers.wake();
         step_readers.into_iter().for_each(Readers::wake);
+    }
+
+    /// Stores how much of a call was received. It is no event, because it only matters while the call is received.
+    pub(crate) fn set_partial_call(&self, name: &str, size: usize) {
+        lock(&self.state).partial_call = Some(PartialCall { name: name.to_owned(), size });
     }
 
     /// Adds a log line of a call to the recording and to `journal`. Does nothing after the end.
@@ -365,6 +385,11 @@ pub struct EventStream {
 impl EventStream {
     pub(crate) fn new(record: Arc<RequestRecord>, offset: usize) -> Self {
         Self { record, next: offset }
+    }
+
+    /// Returns the call whose arguments the request is receiving, once its name is known.
+    pub fn partial_call(&self) -> Option<PartialCall> {
+        lock(&self.record.state).partial_call.clone().filter(|call| !call.name.is_empty())
     }
 
     /// Returns the next event if it is already available.

@@ -29,7 +29,7 @@ use crate::cli::project::rerun::Rerun;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{
-    clean, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, print_styled,
+    bytes, clean, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, print_styled,
 };
 use crate::cli::worker::trace;
 use arguments::ArgumentInput;
@@ -359,14 +359,3 @@ pub(in crate::cli) fn peak(number: u64) -> String {
 
 /// Allocation unit for small values, in bytes.
 const PAGE: u64 = 16 << 10;
-
-/// Formats a size, as in `12.3 KiB`.
-#[allow(clippy::cast_precision_loss)] // three digits are shown
-pub(in crate::cli) fn bytes(number: u64) -> String {
-    let number = number as f64;
-    match number {
-        _ if number >= 1_048_576.0 => format!("{:.1} MiB", number / 1_048_576.0),
-        _ if number >= 1024.0 => format!("{:.1} KiB", number / 1024.0),
-        _ => format!("{number} B"),
-    }
-}

@@ -17,13 +17,13 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 
 use super::arguments::ArgumentInput;
-use super::{CallOptions, arguments, bytes, peak};
+use super::{CallOptions, arguments, peak};
 use crate::cli::outcome::{CliError, runtime};
 use crate::cli::project::engine;
 use crate::cli::project::engine::Isolate;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt::end_when_interrupted;
-use crate::cli::terminal::output::{eprint_line, print_json, print_lines};
+use crate::cli::terminal::output::{bytes, eprint_line, print_json, print_lines};
 
 /// Number of concurrent calls in the pool.
 const CONCURRENCY: usize = 64;

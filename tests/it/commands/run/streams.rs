@@ -133,6 +133,29 @@ fn a_running_tool_is_shown_on_its_own_line() {
     }
 }
 
+/// The server stops in the middle of the arguments.
+#[test]
+fn a_call_that_is_being_received_is_shown_with_its_size() {
+    for (text, piped) in
+        [("Let me look.", Piped::Nothing), ("Let me look.", Piped::Stdout), ("", Piped::Nothing)]
+    {
+        let arguments = format!(r#"{{"text": "{}"#, "x".repeat((12 << 10) - 10));
+        let first = Answer::stream().delta(text).chunk(&call(0, "count", &arguments));
+        let project = Project::new();
+        let server = Server::script([first.then(Act::Silence)]);
+        let endpoint = server.endpoint();
+        let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], piped);
+        terminal.wait_for("count… 12.0 KiB");
+        terminal.type_text("\u{3}");
+        let ended = terminal.end();
+        assert_eq!(ended.code, Some(130), "{ended:?}");
+        let before = ended.stderr.split("count… ").next().unwrap();
+        let text = if text.is_empty() { String::new() } else { format!("{text}\r\n") };
+        let is_on_its_own_line = before.contains(&text) && !before.contains("\n\r\n");
+        assert!(is_on_its_own_line || piped == Piped::Stdout, "{ended:?}");
+    }
+}
+
 /// Readers with other line ends than line feed still find one event per line.
 #[test]
 fn json_lines_contain_no_unicode_line_separators() {

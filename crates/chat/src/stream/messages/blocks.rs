@@ -105,7 +105,9 @@ impl Blocks {
         self.by_index.extend(index.map(|index| (index, at)));
         if let BlockKind::Call(number) = kind {
             self.begin_call(at, number, start, state)?;
-            sink.push_call(number, self.calls.get(number).map_or("", |call| call.name.as_str()));
+            if let Some(call) = self.calls.get(number) {
+                sink.push_call(number, &call.name, call.arguments.text.len());
+            }
         } else {
             self.grow(at, start, state, sink)?;
         }
@@ -322,7 +324,7 @@ impl Blocks {
             BlockKind::Call(number) => {
                 if let Some(call) = self.calls.get_mut(number).filter(|_| !piece.is_empty()) {
                     call.arguments.text.push_str(&piece);
-                    sink.push_call(number, &call.name);
+                    sink.push_call(number, &call.name, call.arguments.text.len());
                 }
                 return Ok(());
             }

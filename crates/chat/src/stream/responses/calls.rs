@@ -42,6 +42,8 @@ pub(super) struct UpdatedCall<'c> {
     pub(super) at: usize,
     /// The name received so far.
     pub(super) name: &'c str,
+    /// The size of the arguments received so far.
+    pub(super) size: usize,
     /// Whether the event contains more than a repetition.
     pub(super) is_updated: bool,
 }
@@ -206,8 +208,9 @@ impl Calls {
     }
 
     fn updated(&self, at: usize, is_updated: bool) -> UpdatedCall<'_> {
-        let name = self.slots.peek(at).map_or("", |call| call.name.as_str());
-        UpdatedCall { at, name, is_updated }
+        let call = self.slots.peek(at);
+        let name = call.map_or("", |call| call.name.as_str());
+        UpdatedCall { at, name, size: call.map_or(0, |call| call.arguments().len()), is_updated }
     }
 }
 

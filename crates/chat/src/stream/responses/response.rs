@@ -368,7 +368,7 @@ fn push_reasoning(
 
 fn push_call_delta(updated: &UpdatedCall<'_>, sink: &mut Sink<'_>) {
     if updated.is_updated {
-        sink.push_call(updated.at, updated.name);
+        sink.push_call(updated.at, updated.name, updated.size);
     }
 }
 

@@ -44,7 +44,7 @@ fn progress_usage_model_and_call_deltas_are_reported() {
     let expected = json!([
         { "type": "text", "text": "the caller's own" },
         { "type": "progress", "processed": 4, "total": 9 },
-        { "type": "tool_call_delta", "index": 0, "name": "f" },
+        { "type": "tool_call_delta", "index": 0, "name": "f", "size": 2 },
         { "type": "ended", "reply": {
             "status": { "status": "complete" },
             "calls": [{ "index": 0, "id": "a", "name": "f", "arguments": { "parsed": "object", "value": {} } }],
@@ -55,6 +55,35 @@ fn progress_usage_model_and_call_deltas_are_reported() {
         } },
     ]);
     assert_eq!(json!(events), expected);
+}
+
+#[test]
+fn the_deltas_of_a_call_contain_the_size_of_its_arguments() {
+    let messages = [
+        r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[]}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1"}}"#,
+    ];
+    let responses = [
+        r#"{"type":"response.created","response":{"id":"r"}}"#,
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"i","delta":"{\"a\":"}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"i","delta":"1"}"#,
+    ];
+    for (api, lines) in [(Api::Messages, messages), (Api::Responses, responses)] {
+        let mut decoder = StreamDecoder::new(api, [String::from("f")]);
+        let mut sizes = Vec::new();
+        for line in lines {
+            let mut events = Vec::new();
+            decoder.feed(format!("data: {line}\n\n").as_bytes(), &mut events);
+            sizes.extend(events.iter().filter_map(|event| match event {
+                ChatEvent::ToolCallDelta { name, size, .. } if name == "f" => Some(*size),
+                _ => None,
+            }));
+        }
+        assert_eq!(sizes, [0, 5, 6], "{api:?}");
+    }
 }
 
 #[test]

@@ -306,6 +306,9 @@ impl Turn<'_> {
         if decoder.has_finish_reason() && !task.record.clock.is_recorded() {
             timers.on_finish();
         }
+        if let Some(ChatEvent::ToolCallDelta { name, size, index: _ }) = events.last() {
+            task.record.set_partial_call(name, *size);
+        }
         self.feed(&mut events);
         if self.run.outcome().is_some() || self.run.is_closing() { Err(Stop::ByMachine) } else { Ok(()) }
     }
