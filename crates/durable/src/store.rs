@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use deftool_chat::Message;
 use deftool_chat::request::{Event, FinalState, JournalEntry};
-use deftool_record::{Durability, JournaledRequest};
+use deftool_record::{Durability, JournaledRequest, prompt_of};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row, params};
 
@@ -207,11 +206,7 @@ fn request(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     let mut start = parse::<JournaledRequest>(&text(row, 3)?);
     let (mut worker, mut prompt, mut submitted_at_ms) = (String::new(), String::new(), 0);
     if let Ok(JournaledRequest { session, .. }) = &start {
-        let last = session.conversation.iter().rev().find_map(|message| match message {
-            Message::User { content, .. } => Some(content.clone()),
-            _ => None,
-        });
-        prompt = last.unwrap_or_default();
+        prompt_of(&session.conversation).clone_into(&mut prompt);
         (worker, submitted_at_ms) = (session.worker.clone(), session.submitted_at_ms);
         if session.request_id != id {
             start = Err(String::from("its id is not that of its start"));

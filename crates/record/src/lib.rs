@@ -24,7 +24,7 @@
 //! | `recording` | writes and reads recordings: the bytes of the server with their times, and all other inputs of a request |
 //! | `replay` | a cursor that answers a request from its recording and compares both |
 //! | `journal` | the interface of a journal, in which requests survive the end of their process |
-//! | `timeline` | a recording, a journal or events as plain data for `deftool view` |
+//! | `timeline` | a recording, a journal, a session or events as plain data for `deftool view` |
 //! | `compare` | differences of JSON values |
 //! | [`secrets`] | redaction of the API key and the user's secrets |
 //! | `trace` | the part of a distributed trace that a request belongs to |
@@ -49,6 +49,6 @@ pub use replay::{CallPlan, NextAnswer, RecordedTime, ReplayCursor, ReplayDiffere
 pub use secrets::{Mask, Redaction, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use timeline::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry,
+    TimelineSource, TurnEntry, prompt_of,
 };
 pub use trace::RequestTrace;

@@ -15,6 +15,7 @@ mod servers;
 pub(in crate::cli) mod session;
 pub(in crate::cli) mod show;
 pub(in crate::cli) mod telemetry;
+pub(in crate::cli) mod timelines;
 pub(in crate::cli) mod trace;
 
 use std::path::Path;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use deftool_record::{Recording, RecordingError};
+use deftool_project::quote;
+use deftool_record::{Recording, RecordingError, TimelineError, TimelineSource};
 
 use crate::cli::outcome::CliError;
 
@@ -50,9 +51,31 @@ pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> 
 ///
 /// # Errors
 /// If the file cannot be read or is not a recording. If it does not exist, the message names the command that creates
-/// one.
+/// one, and if it has another format, the commands that read it.
 pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
+    if let Some(reason) = other_format(path) {
+        return Err(CliError::Usage(format!("{}: {reason}", path.display())));
+    }
     Recording::read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
+}
+
+/// Returns the reason why a file of another format cannot be replayed, with the commands that read it. `None`: it is a
+/// recording or cannot be read.
+pub(in crate::cli) fn other_format(path: &Path) -> Option<String> {
+    let (what, resume) = match TimelineSource::detect(path) {
+        Ok(TimelineSource::Session) => ("a session", Some("chat --resume")),
+        Ok(TimelineSource::Journal) => ("a journal", Some("journal resume")),
+        Ok(TimelineSource::Events) => ("the output of `deftool run --json`", None),
+        Err(TimelineError::Unknown { reason, .. }) => return Some(reason.to_owned()),
+        Ok(TimelineSource::Recording) | Err(_) => return None,
+    };
+    let file = quote(&path.to_string_lossy());
+    let mut commands = vec![format!("`deftool view {file}` shows it")];
+    if let Some(resume) = resume {
+        commands.push(format!("`deftool {resume} {file}` continues it"));
+        commands.push(format!("`deftool replay --specs {file}` validates its calls"));
+    }
+    Some(format!("{what} contains no bytes of a server to replay: {}", commands.join(", ")))
 }
 
 /// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.

@@ -159,4 +159,5 @@ pages! {
     toolbox,
     trust,
     types,
+    view,
 }

@@ -384,7 +384,8 @@ fn incomplete_and_invalid_files_are_reported() {
     }
 
     fs::create_dir(project.path("folder")).unwrap();
-    let unknown = "neither a recording nor the output of `deftool run --json`";
+    let unknown =
+        "unknown format; expected a recording (`deftool run --record`, `deftool chat --record`), a journal";
     let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"version\":2", "\"version\":9", 1);
     let mut broken = whole.clone();
     broken.extend_from_slice(b"{\"record\":\n{}\n");
@@ -395,8 +396,8 @@ fn incomplete_and_invalid_files_are_reported() {
         ("text", b"hello", format!("text: {unknown}")),
         ("image", b"\x89PNG\r\n\x1a\n\x00\xff", format!("image: {unknown}")),
         ("page", b"<!DOCTYPE html>", format!("page: {unknown}")),
-        ("json", b"{\"a\": 1}\n", String::from("json:1: not a line of a recording: missing field `record`")),
-        ("broken", &broken, format!("broken:{line}: not a line of a recording:")),
+        ("json", b"{\"a\": 1}\n", format!("json: {unknown}")),
+        ("record", b"{\"record\": 1}\n", String::from("record:1: not a line of a recording: ")),
         ("new", newer.as_bytes(), String::from("new: unsupported recording format 9;")),
         (
             "events",
@@ -411,6 +412,18 @@ fn incomplete_and_invalid_files_are_reported() {
         assert!(ended.stderr.starts_with(&format!("error: {expected}")), "{name}: {ended:?}");
         assert!(!project.path(&format!("{name}.html")).exists(), "{name}");
     }
+    // What precedes an invalid line is shown.
+    project.write("broken", &broken);
+    let ended = project.run(&["view", "broken", "-o", "-"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let expected = format!("error: broken:{line}: not a line of a recording: ");
+    assert!(
+        ended.stderr.starts_with(&expected) && ended.stderr.ends_with("; the page shows what can be read\n"),
+        "{ended:?}"
+    );
+    let broken = self::data(&ended.stdout);
+    assert!(kinds(&broken).ends_with(&[String::from("finished")]), "{broken}");
+    assert!(broken["files"][0]["damage"][0].as_str().unwrap().starts_with(&format!("broken:{line}: ")));
     for name in ["missing", "folder"] {
         let ended = project.run(&["view", "a.jsonl", name]);
         assert!(

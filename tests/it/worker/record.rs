@@ -204,16 +204,20 @@ fn an_invalid_recording_is_reported_with_file_and_line() {
     let (head, rest) = whole.split_once('\n').unwrap();
     let future = head.replacen("\"version\":2", "\"version\":99", 1);
     let cases = [
-        ("text", "hello\nworld\n".to_owned(), "bad.jsonl:1: not a line of a recording"),
+        ("text", "hello\nworld\n".to_owned(), "bad.jsonl: unknown format; expected a recording"),
         ("cut in its first line", "{\"record\":\"ses".to_owned(), "bad.jsonl:1: not a line of a recording"),
-        ("other JSON lines", "{\"type\":\"submitted\"}\n".to_owned(), "bad.jsonl:1: not a line"),
+        (
+            "other JSON lines",
+            "{\"type\":\"submitted\"}\n".to_owned(),
+            "bad.jsonl: the output of `deftool run",
+        ),
         (
             "without its first line",
             rest.to_owned(),
             "bad.jsonl:1: not a line of a recording: expected a `session`",
         ),
         ("broken in the middle", format!("{head}\nhello\n{rest}"), "bad.jsonl:2: not a line"),
-        ("empty", String::new(), "bad.jsonl:1: not a line of a recording: the file is empty"),
+        ("empty", String::new(), "bad.jsonl: the file is empty"),
         ("of the future", format!("{future}\n{rest}"), "bad.jsonl: unsupported recording format 99"),
     ];
     for (name, content, expected) in cases {
@@ -226,7 +230,7 @@ fn an_invalid_recording_is_reported_with_file_and_line() {
     project.write("bad.jsonl", [0xff, 0xfe, b'\n', 0x80]);
     let ended = project.run(&["run", "--replay", "bad.jsonl"]);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("bad.jsonl:1: not a line"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("bad.jsonl: unknown format"), "{}", ended.stderr);
     let ended = project.run(&["run", "--replay", "missing.jsonl"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("missing.jsonl"), "{}", ended.stderr);

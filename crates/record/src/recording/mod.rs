@@ -31,4 +31,5 @@ pub use redact::redact_message;
 pub(crate) use calls::{text_in, text_of};
 pub(crate) use format::{api_of, conversation_member, fit};
 pub(crate) use media::refer_to_media;
+pub(crate) use read::describe_json_error;
 pub(crate) use redact::redact_outcome;

@@ -51,6 +51,18 @@ impl Recording {
     /// # Errors
     /// When the file cannot be read or is not a recording.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        match Self::read_until_damage(path)? {
+            (recording, None) => Ok(recording),
+            (_, Some(damage)) => Err(damage),
+        }
+    }
+
+    /// Reads the file at `path` until its end or its first invalid line. Returns the error of that line with the requests
+    /// before it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or no request precedes the first invalid line.
+    pub fn read_until_damage(path: &Path) -> Result<(Self, Option<RecordingError>), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
         let file = open_regular(path).map_err(io)?;
@@ -64,6 +76,7 @@ impl Recording {
         };
         let mut text = Vec::new();
         let mut size = 0;
+        let mut damage = None;
         for number in 1.. {
             text.clear();
             let read = reader.read_until(b'\n', &mut text).map_err(io)?;
@@ -74,15 +87,18 @@ impl Recording {
             if read == 0 {
                 break;
             }
-            if !text.trim_ascii().is_empty() {
-                reading.line(number, &text)?;
+            if !text.trim_ascii().is_empty()
+                && let Err(error) = reading.line(number, &text)
+            {
+                damage = Some(error);
+                break;
             }
         }
         if reading.requests.is_empty() {
-            return Err(reading.malformed(1, "the file is empty"));
+            return Err(damage.unwrap_or_else(|| reading.malformed(1, "the file is empty")));
         }
         reading.restore_attachments();
-        Ok(Self { path: path.to_owned(), requests: reading.requests })
+        Ok((Self { path: path.to_owned(), requests: reading.requests }, damage))
     }
 
     /// Whether the file at `path` starts like a recording. A cheap check for selecting files.
@@ -213,7 +229,7 @@ impl RecordedRequest {
 }
 
 /// Returns the text of an error without its position, which is relative to the line.
-fn describe_json_error(error: &serde_json::Error) -> String {
+pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()
 }

@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use super::model::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineError,
-    TimelineSource, TurnEntry, number_turns, push_delta, short_outcome,
+    TimelineSource, TurnEntry, json_of, number_turns, prompt_of, push_delta, short_outcome,
 };
 use crate::journal::JournaledRequest;
+use crate::recording::describe_json_error;
 
 /// Maximum file size, in bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -30,6 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         return Err(unknown("larger than the limit of 256 MiB"));
     }
     let mut requests: Vec<RequestTimeline> = Vec::new();
+    let mut damage = Vec::new();
     let mut places = Places::default();
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
@@ -38,7 +40,11 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         let value = match serde_json::from_slice::<Value>(line) {
             Ok(value) => value,
             Err(_) if !line.ends_with(b"\n") => break,
-            Err(_) => return Err(unknown("a line is not JSON; expected the output of `deftool run --json`")),
+            Err(error) => {
+                let error = describe_json_error(&error);
+                damage.push(format!("{}:{}: not a line of JSON: {error}", path.display(), index + 1));
+                break;
+            }
         };
         // Later versions may add types.
         let Ok(event) = serde_json::from_value::<Event>(value) else { continue };
@@ -57,7 +63,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
     for request in &mut requests {
         number_turns(&mut request.entries);
     }
-    Ok(Timeline { source: TimelineSource::Events, requests })
+    Ok(Timeline { source: TimelineSource::Events, damage, requests })
 }
 
 impl Timeline {
@@ -67,6 +73,7 @@ impl Timeline {
     ) -> Self {
         let requests = requests.into_iter().map(|(JournaledRequest { session, .. }, entries)| {
             let mut request = RequestTimeline {
+                prompt: prompt_of(&session.conversation).to_owned(),
                 url: session.url,
                 engine: session.engine,
                 local_time: format!("{} ({})", session.local_time, session.zone),
@@ -89,9 +96,17 @@ impl Timeline {
             }
             number_turns(&mut request.entries);
             request.add_images(attachments.iter());
+            // Events do not contain the messages of a turn. Those of the first turn are known.
+            let first = request.entries.iter_mut().find_map(|entry| match &mut entry.kind {
+                EntryKind::Turn(turn) => Some(turn),
+                _ => None,
+            });
+            if let Some(turn) = first {
+                turn.messages = session.conversation.iter().map(json_of).collect();
+            }
             request
         });
-        Self { source: TimelineSource::Journal, requests: requests.collect() }
+        Self { source: TimelineSource::Journal, damage: Vec::new(), requests: requests.collect() }
     }
 }
 

@@ -1,27 +1,31 @@
 //! The timeline of a run: what happened in each request, in order, with times. It is the input of `deftool view`.
 //!
-//! A timeline is built from a recording or from the events of `deftool run --json`. Nothing is executed and no project
-//! is needed: replies are decoded from the recorded bytes, and everything else is read from the records.
+//! A timeline is built from a recording, a journal, a session, or the events of `deftool run --json`. Nothing is executed
+//! and no project is needed: replies are decoded from the recorded bytes, and everything else is read from the records.
 //!
 //! | file | |
 //! |---|---|
 //! | `model` | the types |
+//! | `source` | the format of a file, detected from its content |
 //! | `json_text` | JSON text for people |
 //! | `recording` | a recording → a timeline |
 //! | `sent` | the body of a chat request, and what is new in it |
 //! | `calls` | the calls of a request, joined with their execution |
 //! | `reply` | the recorded bytes of one reply → its streams and calls |
 //! | `events` | events, or the entries of a journal → a timeline |
+//! | `conversation` | the messages of a session → a timeline |
 
 mod calls;
+mod conversation;
 mod events;
 mod json_text;
 mod model;
 mod recording;
 mod reply;
 mod sent;
+mod source;
 
 pub use model::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry,
+    TimelineSource, TurnEntry, prompt_of,
 };

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
-use deftool_chat::Usage;
 use deftool_chat::request::Approval;
+use deftool_chat::{Message, Usage};
 use deftool_lang::spec::BudgetUnit;
 use deftool_lang::tool::Attachment;
 use serde::{Serialize, Serializer};
@@ -24,6 +24,9 @@ const OUTCOME_TEXTS: [&str; 4] = ["text", "signals", "reasoning", "raw_text"];
 pub struct Timeline {
     /// The kind of file.
     pub source: TimelineSource,
+    /// The parts of the file that cannot be read, one message each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
     /// The requests in submission order; at least one.
     pub requests: Vec<RequestTimeline>,
 }
@@ -38,13 +41,18 @@ pub enum TimelineSource {
     Journal,
     /// The events of `deftool run --json`. Only their order is known, so all times are 0.
     Events,
+    /// A session of `deftool chat`. Only the order of its messages is known, so all times are 0.
+    Session,
 }
 
 /// One request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RequestTimeline {
-    /// The request's id.
+    /// The request's id; empty if unknown.
     pub id: String,
+    /// The text of the last message of the user; empty if unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
     /// The job's name, or empty.
     pub job: String,
     /// The worker's name.
@@ -55,7 +63,7 @@ pub struct RequestTimeline {
     pub url: String,
     /// The version of deftool that ran the request; empty if unknown.
     pub engine: String,
-    /// Unix time of the submission in milliseconds.
+    /// Unix time of the submission in milliseconds; 0 if unknown.
     pub submitted_at_ms: u64,
     /// Local time of the submission and its time zone; empty if unknown.
     pub local_time: String,
@@ -93,7 +101,7 @@ pub struct Entry {
     pub end_ms: Option<u64>,
     /// The turn, from 1; 0 before the first turn.
     pub turn: u32,
-    /// The line of the file where the entry begins, from 1.
+    /// The line of the file where the entry begins, from 1; in a journal, the number of its entry.
     pub line: usize,
     /// The content.
     #[serde(flatten)]
@@ -295,7 +303,7 @@ pub enum TimelineError {
         /// The I/O error.
         source: std::io::Error,
     },
-    /// The file is neither a recording nor a list of events.
+    /// The file has none of the expected formats.
     #[error("{}: {reason}", path.display())]
     Unknown {
         /// Path of the file.
@@ -350,11 +358,25 @@ fn as_texts<S: Serializer>(values: &[Value], serializer: S) -> Result<S::Ok, S::
     serializer.collect_seq(values.iter().map(json_text))
 }
 
+/// Returns the text of the last message of the user, or an empty text.
+pub fn prompt_of(conversation: &[Message]) -> &str {
+    let prompt = conversation.iter().rev().find_map(|message| match message {
+        Message::User { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    prompt.unwrap_or_default()
+}
+
 /// Returns the outcome without the members that are entries.
 pub(super) fn short_outcome(outcome: &Value) -> Map<String, Value> {
     let mut outcome = outcome.as_object().cloned().unwrap_or_default();
     outcome.retain(|member, _| !OUTCOME_TEXTS.contains(&member.as_str()));
     outcome
+}
+
+/// Returns a message as JSON.
+pub(super) fn json_of(message: &Message) -> Value {
+    serde_json::to_value(message).unwrap_or_default()
 }
 
 /// Sets the turn of each entry. A repeated attempt belongs to the same turn.

@@ -1,50 +1,25 @@
 //! A recording → a timeline.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::Path;
 
 use deftool_chat::request::{FailReason, Failure};
 use deftool_chat::{Api, Message};
-use deftool_process::files::open_regular;
 use serde_json::Value;
 
 use super::calls::Calls;
 use super::model::{
-    Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry,
-    number_turns, short_outcome,
+    Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineSource, TurnEntry, number_turns, prompt_of,
+    short_outcome,
 };
 use super::reply::{DecodedReply, ReplyReader};
 use super::sent::SentBody;
 use crate::recording::{Line, RecordedRequest, Recording, Stopped};
 
 impl Timeline {
-    /// Reads the timeline of the recording or the events at `path`. Ignores an incomplete last line.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is neither a recording nor a list of events.
-    pub fn read(path: &Path) -> Result<Self, TimelineError> {
-        let io = |source| TimelineError::Io { path: path.to_owned(), source };
-        let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
-        let mut start = Vec::new();
-        open_regular(path).map_err(io)?.take(4096).read_to_end(&mut start).map_err(io)?;
-        let start = start.trim_ascii_start();
-        if start.is_empty() {
-            return Err(unknown("the file is empty"));
-        }
-        if start.starts_with(b"{\"type\":") {
-            return super::events::read(path);
-        }
-        if !start.starts_with(b"{") {
-            return Err(unknown("neither a recording nor the output of `deftool run --json`"));
-        }
-        Ok(Self::of_recording(Recording::read(path)?))
-    }
-
     /// Returns the timeline of a recording.
     pub fn of_recording(recording: Recording) -> Self {
         let requests = recording.into_requests().into_iter().map(timeline_of).collect();
-        Self { source: TimelineSource::Recording, requests }
+        Self { source: TimelineSource::Recording, damage: Vec::new(), requests }
     }
 }
 
@@ -65,6 +40,7 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
     }
     let session = request.session;
     let mut timeline = RequestTimeline {
+        prompt: prompt_of(&session.conversation).to_owned(),
         id: session.request_id,
         job: session.job_name,
         worker: session.worker,

@@ -26,8 +26,8 @@ pub(in crate::cli) struct ReplayOptions {
     /// Recordings, or folders that contain recordings
     #[arg(required = true)]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Do not replay; validate the arguments of recorded calls against the specs. Also accepts lists of calls, one
-    /// `{"tool": …, "arguments": …}` per line
+    /// Do not replay; validate the arguments of recorded calls against the specs. Also accepts journals, sessions of
+    /// `deftool chat`, and lists of calls, one `{"tool": …, "arguments": …}` per line
     #[arg(long)]
     pub(in crate::cli) specs: bool,
     /// Continue if a request differs from the recorded one, and exit with 0

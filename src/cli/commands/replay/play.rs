@@ -147,6 +147,11 @@ impl<'o> Replayer<'o> {
             differences: Vec::new(),
             error: None,
         };
+        if let Some(reason) = recordings::other_format(file) {
+            played.error = Some(reason);
+            played.state = ReplayState::Unreadable;
+            return played;
+        }
         let recording = match Recording::read(file) {
             Ok(recording) => recording,
             Err(error) => {

@@ -8,17 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::RawArguments;
+use deftool_chat::request::kind::INVALID_ARGUMENTS;
 use deftool_lang::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
 use deftool_lang::text::{Location, Span, count, one_line};
 use deftool_project::{Generation, LoadedTool, find_root, unknown_tool};
-use deftool_record::{RecordedToolCall, Recording, holds_redacted};
+use deftool_record::{CallEntry, EntryKind, RecordedToolCall, Recording, TimelineSource, holds_redacted};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::ReplayOptions;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{clean, eprint_error, print_json, print_styled};
-use crate::cli::worker::{eprint_errors, recordings};
+use crate::cli::worker::{eprint_errors, recordings, timelines};
 
 /// A violation of a spec by a call, in the output of `--json`.
 #[derive(Debug, Serialize)]
@@ -66,10 +67,12 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
         summary: Summary::default(),
     };
     for file in &files {
-        let calls = if Recording::is_at(file) {
-            Recording::read(file).map(|recording| recording.calls()).map_err(|error| error.to_string())
-        } else {
-            read_dump(file)
+        let calls = match TimelineSource::detect(file) {
+            Ok(TimelineSource::Recording) => {
+                Recording::read(file).map(|recording| recording.calls()).map_err(|error| error.to_string())
+            }
+            Ok(TimelineSource::Journal | TimelineSource::Session) => read_timeline(file),
+            Ok(TimelineSource::Events) | Err(_) => read_dump(file),
         };
         checker.summary.files += 1;
         match calls {
@@ -181,6 +184,22 @@ impl CallChecker<'_> {
         });
         entry.accept_repaired(value.clone()).is_ok()
     }
+}
+
+/// Reads the calls of a journal or a session. Calls whose arguments were invalid then are not included, because the
+/// file does not contain the definitions of the tools.
+fn read_timeline(file: &Path) -> Result<Vec<RecordedToolCall>, String> {
+    let timeline = timelines::read(file).map_err(|error| error.to_string())?;
+    for damage in &timeline.damage {
+        eprint_error(&format!("{damage}; what can be read is validated"));
+    }
+    let calls = timeline.requests.into_iter().flat_map(|request| request.entries).filter_map(|entry| {
+        let EntryKind::Call(call) = entry.kind else { return None };
+        let CallEntry { name, arguments, error, .. } = *call;
+        let was_valid = error.is_none_or(|error| error["kind"] != INVALID_ARGUMENTS);
+        was_valid.then(|| RecordedToolCall::dumped(entry.line, &name, arguments))
+    });
+    Ok(calls.collect())
 }
 
 /// Reads a list of calls, one `{"tool": NAME, "arguments": {…}}` per line. Also accepts `name` instead of `tool`, and

@@ -8,30 +8,31 @@
 mod difference;
 mod html;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deftool_lang::text::count;
-use deftool_process::files::{create_output, open_regular};
-use deftool_record::{EntryKind, Timeline};
+use deftool_process::files::create_output;
+use deftool_record::EntryKind;
 
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::terminal::output::{clean, eprint_progress, print};
-use crate::cli::worker::journal;
+use crate::cli::terminal::output::{clean, eprint_error, eprint_progress, print};
+use crate::cli::worker::timelines;
 use html::{Page, ShownFile};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page contains the whole run and needs neither the network nor the project. A file may also be a journal, or the
-output of `deftool run --json`, which has no times.
+The page contains the whole run and needs neither the network nor the project. The format of a file is detected from
+its content: a recording (run --record, chat --record), a journal (run --journal), a session of `deftool chat`, or the
+output of `deftool run --json`. The last two have no times.
 
 Examples:
   deftool view hello.jsonl
   deftool view before.jsonl after.jsonl -o difference.html
   deftool view hello.jsonl -o - > hello.html")]
 pub(in crate::cli) struct ViewOptions {
-    /// Recording or journal; with a second one, show both side by side
+    /// Recording, journal, session or events; with a second one, show both side by side
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// File to write, or `-` for stdout [default: the name of FILE with .html, in the current folder]
@@ -73,15 +74,11 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn read(path: &Path) -> Result<ShownFile, CliError> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let timeline = if is_journal(path) { journal::timeline(path)? } else { Timeline::read(path)? };
+    let timeline = timelines::read(path)?;
+    for damage in &timeline.damage {
+        eprint_error(&format!("{damage}; the page shows what can be read"));
+    }
     Ok(ShownFile { name, timeline })
-}
-
-/// Returns whether the file is a database.
-fn is_journal(path: &Path) -> bool {
-    let mut start = [0; 16];
-    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == *b"SQLite format 3\0"
 }
 
 /// Returns the name of the first file with the extension `html`, or of both files.

@@ -15,7 +15,6 @@ use self::context::JournalContext;
 use super::OpenWorker;
 use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
-use crate::cli::terminal::output::eprint_error;
 
 pub(in crate::cli) use open_calls::check_tools;
 pub(in crate::cli) use past::PastRequests;
@@ -48,21 +47,22 @@ pub(in crate::cli) fn of_worker(
 /// Returns the requests of a journal for `view`.
 ///
 /// # Errors
-/// If the file is not a journal, cannot be read, or contains no request that can be read. Other damaged requests are
-/// reported.
+/// If the file is not a journal, cannot be read, or contains no request that can be read.
 pub(in crate::cli) fn timeline(path: &Path) -> Result<Timeline, CliError> {
     let requests = SqliteJournal::requests(path)?;
-    let mut loaded = Vec::new();
+    let (mut loaded, mut damage) = (Vec::new(), Vec::new());
     for request in &requests {
         match SqliteJournal::load(path, &request.id) {
             Ok(request) => loaded.push(request),
-            Err(error) => eprint_error(&format!("{error}; it is left out")),
+            Err(error) => damage.push(error.to_string()),
         }
     }
     if loaded.is_empty() {
-        return Err(CliError::Usage(format!("{} contains no requests that can be read", path.display())));
+        let damage: String = damage.iter().map(|damage| format!("; {damage}")).collect();
+        let message = format!("{} contains no requests that can be read{damage}", path.display());
+        return Err(CliError::Usage(message));
     }
-    Ok(Timeline::of_journal(loaded))
+    Ok(Timeline { damage, ..Timeline::of_journal(loaded) })
 }
 
 /// Closes a journal. Returns the message for the user if it is incomplete.

@@ -6,47 +6,24 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::request::{Event, INTERRUPTED, cut_result, normalize_conversation};
-use deftool_chat::{Message, MessageToolCall};
-use deftool_lang::spec::DEFAULT_MAX_RESULT;
-use deftool_lang::tool::{AttachmentData, AttachmentStore};
+use deftool_chat::Message;
+use deftool_chat::request::Event;
+use deftool_lang::tool::AttachmentData;
 use deftool_process::files::{create_new_private, lock_private, open_private};
 use deftool_record::Redaction;
-use serde_json::{Value, json};
 
-use super::model::{Line, Session, VERSION};
+use super::model::{Line, Session};
 use super::paths::is_markdown;
+use super::read::{ReadSession, SessionError, read};
 use crate::cli::outcome::CliError;
-use crate::cli::terminal::output::{clean, cut};
-
-/// Maximum length of a line, in bytes.
-const MAX_LINE: u64 = 64 << 20;
-
-/// Maximum size of a session file, in bytes.
-const MAX_BYTES: u64 = 512 << 20;
 
 /// Maximum wait for the lock of a session.
 const LOCK_LIMIT: Duration = Duration::from_secs(1);
-
-/// A session that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum SessionError {
-    #[error("session {}: {source}", path.display())]
-    Io { path: PathBuf, source: std::io::Error },
-    #[error("session {}: exceeds {} MiB", path.display(), MAX_BYTES >> 20)]
-    TooLarge { path: PathBuf },
-    #[error("session {}: locked by another deftool process", path.display())]
-    InUse { path: PathBuf },
-    #[error("{}:{line}: invalid session: {message}", path.display())]
-    Malformed { path: PathBuf, line: usize, message: String },
-    #[error("{}:1: unsupported session format {found}, expected {VERSION}", path.display())]
-    Version { path: PathBuf, found: u32 },
-}
 
 /// A session file open for writing.
 pub(in crate::cli) struct SessionFile {
@@ -176,145 +153,4 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
         return Err(SessionError::InUse { path: path.to_owned() });
     }
     Ok(())
-}
-
-/// A session that was read from a file.
-struct ReadSession {
-    /// The session, including a restored partial reply. Its messages are a valid conversation.
-    restored: Session,
-    /// The messages in the file.
-    written: Vec<Message>,
-    /// The total length of the complete lines, in bytes.
-    length: u64,
-    /// Whether the last complete line has no line end.
-    lacks_line_end: bool,
-}
-
-/// Reads all lines of a session.
-fn read(file: &mut File, path: &Path) -> Result<ReadSession, SessionError> {
-    let io = |source| SessionError::Io { path: path.to_owned(), source };
-    if file.metadata().map_err(io)?.len() > MAX_BYTES {
-        return Err(SessionError::TooLarge { path: path.to_owned() });
-    }
-    file.seek(SeekFrom::Start(0)).map_err(io)?;
-    let mut reader = BufReader::new(file);
-    let mut session: Option<Session> = None;
-    let mut open: Vec<Event> = Vec::new();
-    let mut attachments = AttachmentStore::default();
-    let (mut length, mut number, mut lacks_line_end) = (0, 0, false);
-    loop {
-        let mut text = Vec::new();
-        let count = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(io)? as u64;
-        number += 1;
-        let malformed =
-            |message: String| SessionError::Malformed { path: path.to_owned(), line: number, message };
-        if count == 0 {
-            break;
-        }
-        if !text.ends_with(b"\n") {
-            if count == MAX_LINE {
-                return Err(malformed(format!("line longer than {} MiB", MAX_LINE >> 20)));
-            }
-            // Ignore an incomplete last line. An incomplete first line is parsed, because nothing precedes it.
-            if session.is_some() {
-                break;
-            }
-            lacks_line_end = true;
-        }
-        length += count;
-        if text.trim_ascii().is_empty() {
-            continue;
-        }
-        let line = read_line(&text, number, path)?;
-        let Some(session) = &mut session else {
-            match line {
-                Line::Chat { version: VERSION, .. } => session = Some(Session::default()),
-                Line::Chat { version, .. } => {
-                    return Err(SessionError::Version { path: path.to_owned(), found: version });
-                }
-                Line::Message { .. }
-                | Line::Rewind { .. }
-                | Line::Event { .. }
-                | Line::Attachment(_)
-                | Line::System { .. }
-                | Line::Model { .. } => {
-                    return Err(malformed(String::from("missing session header in the first line")));
-                }
-            }
-            continue;
-        };
-        match line {
-            Line::Chat { .. } => return Err(malformed(String::from("duplicate session header"))),
-            Line::Message { message } => {
-                open.clear();
-                session.messages.push(message);
-            }
-            Line::Rewind { to } => {
-                if to > session.messages.len() {
-                    let length = session.messages.len();
-                    return Err(malformed(format!("cannot rewind to message {to} of {length}")));
-                }
-                open.clear();
-                session.messages.truncate(to);
-            }
-            Line::Event { event } => open.push(event),
-            Line::Attachment(data) => attachments.add(&data),
-            Line::System { text } => session.system = text,
-            Line::Model { name } => session.model = Some(name),
-        }
-    }
-    let Some(mut session) = session else {
-        let message = String::from("the file is empty");
-        return Err(SessionError::Malformed { path: path.to_owned(), line: 1, message });
-    };
-    attachments.restore(session.messages.iter_mut().flat_map(Message::attachments_mut));
-    let written = session.messages.clone();
-    let mut messages = session.messages;
-    let mut partial = messages_of(open);
-    attachments.restore(partial.iter_mut().flat_map(Message::attachments_mut));
-    messages.extend(partial);
-    let session = Session { messages: normalize_conversation(messages), ..session };
-    Ok(ReadSession { restored: session, written, length, lacks_line_end })
-}
-
-/// Parses a line. Error messages do not contain the position within the line.
-fn read_line(text: &[u8], number: usize, path: &Path) -> Result<Line, SessionError> {
-    serde_json::from_slice(text).map_err(|error| {
-        let message = error.to_string();
-        let message = message.rfind(" at line ").and_then(|at| message.get(..at)).unwrap_or(&message);
-        let is_recording = number == 1
-            && serde_json::from_slice::<Value>(text).is_ok_and(|line| line["record"] == "session");
-        let message = if is_recording { "this is a recording of `deftool run --record`" } else { message };
-        let message = cut(&clean(message), 200);
-        SessionError::Malformed { path: path.to_owned(), line: number, message }
-    })
-}
-
-/// Restores the messages of an incomplete reply.
-fn messages_of(events: Vec<Event>) -> Vec<Message> {
-    let (mut text, mut tool_calls, mut results) = (String::new(), Vec::new(), Vec::new());
-    for event in events {
-        match event {
-            Event::Text { text: more } => text.push_str(&more),
-            Event::ToolCall { id, name, arguments } => {
-                tool_calls.push(MessageToolCall::new(id, name, arguments.to_string()));
-            }
-            Event::ToolFinished { id, result, attachments, error, .. } => {
-                let content = match (result, error) {
-                    (_, Some(error)) => json!({ "error": error }),
-                    (result, None) => result.unwrap_or_default(),
-                };
-                let content = cut_result(content.to_string(), DEFAULT_MAX_RESULT);
-                results.push(Message::Tool { tool_call_id: id, content, attachments });
-            }
-            // Not stored.
-            _ => {}
-        }
-    }
-    let mut content = text.trim().to_owned();
-    if tool_calls.is_empty() && !content.is_empty() {
-        content = format!("{content}\n\n{INTERRUPTED}");
-    }
-    let reply = Message::Assistant { content, tool_calls, received: None };
-    std::iter::once(reply).chain(results).collect()
 }

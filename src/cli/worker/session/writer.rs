@@ -9,8 +9,9 @@ use deftool_chat::request::Event;
 use deftool_process::files::create_private_folder;
 use deftool_record::Redaction;
 
-use super::file::{SessionError, SessionFile, is_stored};
+use super::file::{SessionFile, is_stored};
 use super::model::{Line, Session};
+use super::read::SessionError;
 use crate::cli::terminal::output::{clean, eprint_line};
 
 /// The writer of a session file.

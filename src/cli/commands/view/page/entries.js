@@ -203,7 +203,7 @@ function message(json, request) {
   } catch {
     // The JSON text is shown.
   }
-  const digests = Array.from(json.matchAll(/sha256,([0-9a-f]{64})"/g), ([, digest]) => digest);
+  const digests = Array.from(json.matchAll(/sha256(?:,|": ")([0-9a-f]{64})"/g), ([, digest]) => digest);
   return el("div", { class: "message" }, el("span", { class: "role" }, visible(oneLine(role, 40))), el("div", null, block(text), images(request, digests)));
 }
 

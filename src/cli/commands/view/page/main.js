@@ -1,7 +1,7 @@
 // The page: its header, and the requests with their entries.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const isTimed = data.files.every((file) => file.source !== "events");
+const isTimed = data.files.every((file) => !["events", "session"].includes(file.source));
 
 function timeOf(entry) {
   return isTimed ? offset(entry.at_ms) : "";
@@ -50,7 +50,7 @@ function requestFacts(request) {
     Model: request.model,
     Server: request.url,
     Job: request.job,
-    Submitted: request.local_time || new Date(request.submitted_at_ms).toISOString(),
+    Submitted: request.local_time || (request.submitted_at_ms ? new Date(request.submitted_at_ms).toISOString() : ""),
     Request: request.id,
     deftool: request.engine,
   };
@@ -62,6 +62,11 @@ function badge(request) {
   return el("span", { class: `badge ${state === "completed" ? "good" : "bad"}` }, oneLine(text));
 }
 
+/** Returns what of the files cannot be read. */
+function damage(files) {
+  return files.flatMap((file) => file.damage ?? []).map((text) => el("p", { class: "damage" }, visible(`${text}; the page shows what can be read`)));
+}
+
 /** Shows one run. */
 function showRun(main, file) {
   const head = document.getElementById("top");
@@ -70,7 +75,8 @@ function showRun(main, file) {
     const links = file.requests.map((request, index) => el("li", null, el("a", { href: `#request-${index + 1}` }, `Request ${index + 1}`), " ", badge(request)));
     head.append(el("nav", { "aria-label": "Requests" }, el("ul", null, links)));
   }
-  if (!isTimed) head.append(el("p", { class: "muted" }, "This file holds events without times. A recording (--record) shows when each entry happened."));
+  head.append(...damage([file]));
+  if (!isTimed) head.append(el("p", { class: "muted" }, "This file contains no times. A recording (--record) shows when each entry happened."));
   file.requests.forEach((request, index) => {
     const title = file.requests.length > 1 ? `Request ${index + 1}` : "Run";
     const list = el("ol", { class: "entries" });
@@ -93,6 +99,7 @@ function showDifference(main, files, rows) {
   document.getElementById("top").append(
     el("h1", null, "Difference of ", visible(files[0].name), " and ", visible(files[1].name)),
     el("p", null, differing ? `${number(differing)} of ${number(rows.length)} entries differ.` : "No entry differs.", " Times and ids are not compared."),
+    ...damage(files),
   );
   document.getElementById("difference-keys").hidden = false;
   const total = Math.max(...files.flatMap((file) => file.requests.map((request) => request.end_ms)));
