@@ -1,11 +1,13 @@
-//! The recordings that `run` and `replay` read.
+//! Recordings: what `run` and `chat` write, and what `run` and `replay` read.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use deftool_project::quote;
-use deftool_record::{Recording, RecordingError, TimelineError, TimelineSource};
+use deftool_record::{Recorder, Recording, RecordingError, Secrets, TimelineError, TimelineSource};
 
-use crate::cli::outcome::CliError;
+use crate::cli::outcome::{CliError, Exit};
+use crate::cli::terminal::output::eprint_error;
 
 /// Parses the factor of `--paced`: finite and greater than 0.
 pub(in crate::cli) fn parse_pace(text: &str) -> Result<f64, String> {
@@ -76,6 +78,29 @@ pub(in crate::cli) fn other_format(path: &Path) -> Option<String> {
         commands.push(format!("`deftool replay --specs {file}` validates its calls"));
     }
     Some(format!("{what} contains no bytes of a server to replay: {}", commands.join(", ")))
+}
+
+/// Creates the recording of `--record` and its parent folders. It contains neither the key nor the secrets.
+///
+/// # Errors
+/// If the file cannot be created, or exists and is not a recording.
+pub(in crate::cli) fn create(
+    path: &Path,
+    key: Option<&str>,
+    secrets: Secrets,
+) -> Result<Arc<Recorder>, CliError> {
+    if let Some(folder) = path.parent() {
+        let io = |source| RecordingError::Io { path: path.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(io)?;
+    }
+    Ok(Arc::new(Recorder::create(path)?.without(key).without_secrets(secrets)))
+}
+
+/// Closes a recording. Returns the exit of the command: an incomplete recording is a failure.
+pub(in crate::cli) fn close(recorder: &Recorder, exit: Exit) -> Exit {
+    let Err(error) = recorder.close() else { return exit };
+    eprint_error(&format!("{error}; the recording is incomplete"));
+    if exit == Exit::Clean { Exit::Failed } else { exit }
 }
 
 /// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.

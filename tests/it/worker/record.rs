@@ -241,9 +241,9 @@ fn a_recording_that_cannot_be_written_is_reported() {
     let project = Project::new();
     let server = Server::script([Answer::text("hello")]);
     let endpoint = server.endpoint();
-    let ended = project.run(&["run", "x", "--endpoint", &endpoint, "--record", "nowhere/s.jsonl"]);
+    let ended = project.run(&["run", "x", "--endpoint", &endpoint, "--record", "specs/tools.eld/s.jsonl"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("nowhere/s.jsonl"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("specs/tools.eld/s.jsonl"), "{}", ended.stderr);
     assert_eq!(server.posts().len(), 0, "nothing was attempted");
     // No file may grow, as on a full disk.
     #[cfg(target_os = "linux")]

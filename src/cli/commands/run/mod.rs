@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use deftool_chat::request::Outcome;
-use deftool_record::{Recorder, Recording, ReplayOptions};
+use deftool_record::{Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
 
 use crate::cli::options::{EventFormat, FormatOptions};
@@ -63,7 +63,7 @@ pub(in crate::cli) struct RunOptions {
     /// Job name, available in events and to tools
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub(in crate::cli) job: String,
-    /// Record requests and replies to FILE
+    /// Record requests and replies to FILE, and create missing folders
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
     /// Store the request in a journal, so that `deftool journal resume` can continue it after a crash; several
@@ -161,9 +161,9 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
             }
         };
         // Create the file only now, so that a failed connection does not overwrite an older recording.
-        let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-        let recorder = recorder
-            .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
+        let key = api_key(&spec);
+        let create = |path| recordings::create(path, key.as_deref(), secrets);
+        let recorder = options.record.as_deref().map(create).transpose()?;
         submit.recorder.clone_from(&recorder);
         let printed = match options.signals.output {
             Some(_) => Printed::Nothing,
@@ -178,9 +178,8 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
             remote.close().await;
         }
         let mut exit = followed?;
-        if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
-            eprint_error(&format!("{error}; the recording is incomplete"));
-            exit = if exit == Exit::Clean { Exit::Failed } else { exit };
+        if let Some(recorder) = &recorder {
+            exit = recordings::close(recorder, exit);
         }
         if let Some(Err(message)) = journal.map(|journal| journal::close(&journal)) {
             eprint_error(&message);
