@@ -40,7 +40,7 @@ pub(super) const HELP: &str = "\
 /tools            List the tools that the model may call
 /reload           Reload the project and print the changes
 /save [FILE]      Print the path of the session, or save a copy to FILE (as Markdown if it ends in .md)
-/load FILE        Resume another session; `last` is the newest other session of this project
+/load FILE        Resume another session by its file or name; `last` is the newest other session of this project
 /clear            Clear the conversation
 /system [TEXT]    Print or set the system message in addition to the worker's; `-` removes it
 /model [NAME]     Print or set the model; `-` resets it
@@ -71,7 +71,7 @@ pub(super) fn parse(text: &str) -> InputLine {
         "/save" => Command::Save((!rest.is_empty()).then(|| PathBuf::from(rest))),
         "/load" if rest.is_empty() => {
             return InputLine::Invalid(String::from(
-                "missing argument: /load requires the file of a session, or `last`",
+                "missing argument: /load requires the file or the name of a session, or `last`",
             ));
         }
         "/load" => Command::Load(PathBuf::from(rest)),

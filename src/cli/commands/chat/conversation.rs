@@ -12,6 +12,7 @@ use deftool_lang::spec::{Confirm, ToolKind};
 use deftool_lang::text::{count, one_line};
 use deftool_process::files::create_new_private;
 use deftool_project::permission_requests;
+use deftool_record::Recorder;
 use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};
@@ -44,6 +45,7 @@ pub(super) struct Conversation {
     pub(super) interrupts: Interrupts,
     pub(super) session: Session,
     pub(super) writer: SessionWriter,
+    pub(super) recorder: Option<Arc<Recorder>>,
     pub(super) root: PathBuf,
     /// The first line of the session file.
     pub(super) first: Line,
@@ -76,6 +78,7 @@ impl Conversation {
             system_prompt: self.session.system.clone(),
             model: self.session.model.clone().filter(|name| !name.is_empty()),
             trace: trace::caller(),
+            recorder: self.recorder.clone(),
             ..SubmitRequest::default()
         };
         let Self { worker, json, approver, interrupts, writer, reported_generation, .. } = self;

@@ -7,6 +7,7 @@
 mod command;
 mod conversation;
 mod input;
+mod list;
 mod markdown;
 
 use std::path::{Path, PathBuf};
@@ -30,10 +31,10 @@ use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
-    Line, Session, SessionFile, SessionWriter, begin, header, history_file, new_name, resume_error,
-    session_path,
+    Line, Session, SessionFile, SessionWriter, begin, header, history_file, named_session, new_name,
+    parse_session_name, resume_error, session_file_name, session_path,
 };
-use crate::cli::worker::{OpenWorker, Source, api_key, close, connect, join};
+use crate::cli::worker::{OpenWorker, Source, api_key, close, connect, join, recordings};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
@@ -46,6 +47,8 @@ chat.
 Examples:
   deftool chat
   deftool chat --resume
+  deftool chat --session release-notes
+  deftool chat --list
   deftool chat --no-save \"What does this project do?\"")]
 pub(in crate::cli) struct ChatOptions {
     /// First message [default: prompt for it]
@@ -54,9 +57,18 @@ pub(in crate::cli) struct ChatOptions {
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
     pub(in crate::cli) request: RequestOptions,
-    /// Resume a session: its file, or `last` for the newest of this project
+    /// Resume a session: its file, its name, or `last` for the newest of this project
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "last", conflicts_with = "no_save")]
     pub(in crate::cli) resume: Option<PathBuf>,
+    /// Start a session with this name, or resume it if the project has it
+    #[arg(long, value_name = "NAME", value_parser = parse_session_name, conflicts_with_all = ["no_save", "resume"])]
+    pub(in crate::cli) session: Option<String>,
+    /// List the sessions of all projects, last change first
+    #[arg(long, conflicts_with_all = ["message", "no_save", "record", "resume", "session"])]
+    pub(in crate::cli) list: bool,
+    /// Record requests and replies to FILE, and create missing folders
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) record: Option<PathBuf>,
     /// Do not store the session
     #[arg(long)]
     pub(in crate::cli) no_save: bool,
@@ -67,6 +79,9 @@ pub(in crate::cli) struct ChatOptions {
 }
 
 pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
+    if options.list {
+        return Ok(list::run(options.format.is_json()));
+    }
     let OpenWorker { spec, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
             .reporting_errors();
@@ -74,9 +89,12 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);
     let key = api_key(&spec);
-    let redaction = Arc::new(Redaction::new(key.as_deref(), secrets(&[], &tools.project().current())?));
+    let secrets = secrets(&[], &tools.project().current())?;
+    let redaction = Arc::new(Redaction::new(key.as_deref(), secrets.clone()));
     // Read the session before connecting to a server, so that its errors are reported first.
-    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redaction)).transpose()?;
+    let named = options.session.as_deref().and_then(|name| named_session(&root, name));
+    let resumed = options.resume.clone().or(named.filter(|path| path.exists()));
+    let resumed = resumed.map(|name| resume(&name, &root, &redaction)).transpose()?;
     let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -93,6 +111,8 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             worker = connect(&options.worker, &spec, config, source, false) => worker?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
+        let create = |path| recordings::create(path, key.as_deref(), secrets);
+        let recorder = options.record.as_deref().map(create).transpose()?;
         let model = worker.model().to_owned();
         let first = header(&root, &spec.name.value, &model);
         let mut session = Session { system: options.request.system.clone(), ..Session::default() };
@@ -108,7 +128,10 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
                 writer
             }
             None if options.no_save => SessionWriter::disabled(redaction),
-            None => begin(&root, &new_name(), first.clone(), &session, redaction),
+            None => {
+                let name = options.session.as_deref().map_or_else(new_name, session_file_name);
+                begin(&root, &name, first.clone(), &session, redaction)
+            }
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
@@ -122,6 +145,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             interrupts,
             session,
             writer,
+            recorder: recorder.clone(),
             root,
             first,
             reported_generation,
@@ -147,7 +171,8 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         if let Some(remote) = remote {
             remote.close().await;
         }
-        exit
+        let exit = exit?;
+        Ok(recorder.map_or(exit, |recorder| recordings::close(&recorder, exit)))
     });
     // Do not wait for the remaining work of a stopped script or for the input thread.
     runtime.shutdown_timeout(Duration::from_millis(100));

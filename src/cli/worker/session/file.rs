@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,6 +137,9 @@ pub(in crate::cli) fn resume_error(path: &Path, error: SessionError) -> CliError
             "{} is a Markdown copy; use `last` for the newest session of this project, or /save NAME.jsonl for a copy that can be loaded",
             path.display()
         ),
+        SessionError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            format!("session {}: {source}; `deftool chat --list` lists the sessions", path.display())
+        }
         error => error.to_string(),
     })
 }

@@ -17,7 +17,10 @@ use crate::cli::terminal::output::eprint_line;
 
 pub(in crate::cli) use file::{SessionFile, resume_error};
 pub(in crate::cli) use model::{Line, Session};
-pub(in crate::cli) use paths::{history_file, is_markdown, new_name, session_path, sessions_folder};
+pub(in crate::cli) use paths::{
+    all_sessions, history_file, is_markdown, named_session, new_name, parse_session_name, session_file_name,
+    session_path, sessions_folder,
+};
 pub(in crate::cli) use read::{SessionError, SessionPart};
 pub(in crate::cli) use writer::SessionWriter;
 
