@@ -17,11 +17,12 @@ pub(super) const BEGINNING: &str = "<!DOCTYPE html>\n<!-- Written by deftool vie
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 /// The parts of the script, in order.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     include_str!("page/text.js"),
     include_str!("page/entries.js"),
     include_str!("page/overview.js"),
     include_str!("page/list.js"),
+    include_str!("page/runs.js"),
     include_str!("page/difference.js"),
     include_str!("page/main.js"),
 ];

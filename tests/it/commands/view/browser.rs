@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use deftool_test_support::is_full;
+use deftool_test_support::server::{Answer, Server};
 
 use super::{HOSTILE, hostile_project, large_recording, project, record};
 use crate::support::project::{Project, STATE};
@@ -166,6 +167,38 @@ fn keys_move_search_and_open() {
       const landmarks = ['header', 'main', 'footer', '[role=search]'].filter((name) => document.querySelectorAll(name).length !== 1);
       document.title = [bad.length, ids.length - new Set(ids).size, skips.length, landmarks.length].join(' ');";
     assert_eq!(with_script(&project, "a.html", script), "0 0 0 0");
+}
+
+/// A file with several runs begins with their list. Equal calls of a run are one entry, which all their links name.
+#[test]
+fn runs_are_listed_and_equal_calls_are_one_entry() {
+    if !is_installed() {
+        return;
+    }
+    let project = project();
+    let server = Server::script([
+        Answer::calls(&[("count", "{\"text\": \"abc\"}"), ("broken", "{}")]),
+        Answer::calls(&[("count", "{\"text\": \"abc\"}")]),
+        Answer::text("It is <b>3</b>."),
+        Answer::text("You are welcome."),
+    ]);
+    let endpoint = server.endpoint();
+    let arguments = ["chat", "--no-save", "--endpoint", &endpoint, "--record", "chat.jsonl"];
+    let ended = project.run_with_stdin(&arguments, b"How long is <i>abc</i>?\nThanks.\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(project.run(&["view", "chat.jsonl"]).code, Some(0));
+    let script = "
+      const texts = (selector, ...columns) => [...document.querySelectorAll(selector)].map((e) => columns.length ? columns.map((at) => e.children[at].textContent).join(' ') : e.textContent);
+      seen.push(...texts('nav[aria-label=Requests] tbody tr', 0, 1, 2));
+      seen.push(...texts('.talk .content'), ...texts('main .tools tbody tr', 0, 1, 3), ...texts('li.call b'));
+      press('/'); search.value = '\"length\": 3'; search.dispatchEvent(new Event('input')); seen.push(results.textContent); search.blur();
+      location.hash = 'e1-5'; followHash(); seen.push(focused(), texts('.current h4').filter((text) => text.startsWith('Call ')).length);
+      document.title = seen.join('|');";
+    let seen = with_script(&project, "chat.html", &format!("{PRESS}{script}"));
+    let expected = "Request 1 How long is &lt;i&gt;abc&lt;/i&gt;? completed|Request 2 Thanks. completed\
+        |How long is &lt;i&gt;abc&lt;/i&gt;?|It is &lt;b&gt;3&lt;/b&gt;.|Thanks.|You are welcome.\
+        |count 2 0|broken 1 1|count × 2|broken|1 matching entry|e1-2|2";
+    assert_eq!(seen, expected);
 }
 
 #[test]

@@ -105,9 +105,13 @@ function titled(title, ...content) {
   return el("div", { class: "part" }, el("h4", null, title), ...content);
 }
 
+function lineOf(entry) {
+  return `line ${number(entry.line)}`;
+}
+
 /** Returns the details of an entry. */
 function details(entry, request) {
-  const line = `line ${number(entry.line)}`;
+  const line = lineOf(entry);
   switch (entry.kind) {
     case "turn":
       return turnDetails(entry, line, request);
@@ -138,9 +142,15 @@ function details(entry, request) {
   }
 }
 
-function callDetails(entry, line, request) {
+/** Returns the milliseconds that a call ran; undefined if that is unknown. */
+function ranFor({ started_ms, end_ms }) {
+  return started_ms === undefined || end_ms === undefined ? undefined : Math.max(0, end_ms - started_ms);
+}
+
+/** Returns the details of a call; without its arguments if `isRepeated`. */
+function callDetails(entry, line, request, isRepeated = false) {
   const written = entry.written_ms && entry.written_ms[1] > entry.written_ms[0] ? duration(entry.written_ms[1] - entry.written_ms[0]) : null;
-  const ran = entry.started_ms !== undefined && entry.end_ms !== undefined ? duration(Math.max(0, entry.end_ms - entry.started_ms)) : null;
+  const ran = ranFor(entry);
   const error = entry.error;
   return [
     facts([
@@ -148,13 +158,13 @@ function callDetails(entry, line, request) {
       ["Written in", written],
       ["Written as", entry.as_text ? "text" : null],
       ["Started at", entry.started_ms !== undefined ? `${offset(entry.started_ms)} s` : null],
-      ["Ran for", ran],
+      ["Ran for", ran === undefined ? null : duration(ran)],
       ["Id", entry.id],
       ["In the file", line],
       ["Invalid", entry.arguments_error],
       ["Repaired", entry.repairs?.join("; ")],
     ]),
-    titled("Arguments", block(entry.arguments)),
+    isRepeated ? null : titled("Arguments", block(entry.arguments)),
     entry.result !== undefined ? titled("Result", block(entry.result), images(request, (entry.attachments ?? []).map(({ sha256 }) => sha256))) : null,
     error ? titled("Error", block(typeof error === "object" && error.message ? `${error.kind}: ${error.message}` : JSON.stringify(error)), facts([["Path", error.path]]), error.details ? block(error.details) : null) : null,
     entry.logs ? titled("Log", block(entry.logs.join("\n"))) : null,

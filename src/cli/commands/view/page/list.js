@@ -3,6 +3,8 @@
 /** The items of the page in order. Each has an element, a `text` for searches, a `group` for filters, and `build`. */
 const view = {
   items: [],
+  /** The index of an item by the id of each of its entries. */
+  places: new Map(),
   /** Index of the current item; -1 before the first move. */
   current: -1,
   matches: [],
@@ -15,6 +17,7 @@ const view = {
     const node = el("li", { id, class: classes }, heading ? el(heading, null, button) : button);
     const item = { node, button, build, text, group, differs, body: null };
     const index = this.items.push(item) - 1;
+    this.places.set(id, index);
     button.addEventListener("click", () => this.toggle(item));
     button.addEventListener("focus", () => (this.current = index));
     list.append(node);

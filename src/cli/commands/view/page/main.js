@@ -14,17 +14,19 @@ function lengthOf(entry) {
   return entry.end_ms > start ? duration(entry.end_ms - start) : "";
 }
 
-function addEntry(list, request, number, entry, index) {
+/** Adds an entry. `equal`: the calls with its name and arguments, itself included, which are one item. */
+function addEntry(list, request, id, entry, equal) {
   const [label, group] = KINDS[entry.kind];
-  const [name, text] = summary(entry, request);
+  const isRepeated = equal.length > 1;
+  const [name, text] = isRepeated ? repeatedSummary(equal) : summary(entry, request);
   const stats = entry.deltas ? el("span", { class: "stats" }, streamStats(entry)) : null;
   const line = el("span", { class: "summary" }, name ? el("b", null, visible(name)) : null, name && text ? " " : null, el("span", { class: "preview" }, text), stats);
   view.add(list, {
-    id: `e${number}-${index + 1}`,
-    classes: `entry ${entry.kind}${isBad(entry, request) ? " bad" : ""}`,
-    head: [el("span", { class: "time" }, timeOf(entry)), el("span", { class: "kind" }, label), line, el("span", { class: "length" }, lengthOf(entry))],
-    build: () => details(entry, request),
-    text: () => [label, ...strings(entry)],
+    id,
+    classes: `entry ${entry.kind}${equal.some((one) => isBad(one, request)) ? " bad" : ""}`,
+    head: [el("span", { class: "time" }, timeOf(entry)), el("span", { class: "kind" }, label), line, el("span", { class: "length" }, isRepeated ? "" : lengthOf(entry))],
+    build: () => (isRepeated ? repeatedDetails(equal, request) : details(entry, request)),
+    text: () => [label, ...strings(equal)],
     group,
     differs: false,
     heading: entry.kind === "turn" ? "h3" : null,
@@ -33,17 +35,17 @@ function addEntry(list, request, number, entry, index) {
 
 /** Returns what identifies a request and sums it up, as names and values. */
 function requestFacts(request) {
-  const number_of = (kind) => request.entries.filter((entry) => entry.kind === kind).length;
+  const numberOf = (kind) => request.entries.filter((entry) => entry.kind === kind).length;
   const turns = request.entries.filter((entry) => entry.kind === "turn" && entry.attempt <= 1).length;
   const { state, usage, first_token_ms, fail_reason } = request.outcome;
   return {
     State: state ? state + (fail_reason ? ` (${fail_reason})` : "") : "unfinished",
     Duration: isTimed ? duration(request.end_ms) : "",
     Turns: number(turns),
-    Calls: number(number_of("call")),
-    Signals: number(number_of("signal")),
-    Faults: number(number_of("fault")),
-    Retries: number(number_of("retry")),
+    Calls: number(numberOf("call")),
+    Signals: number(numberOf("signal")),
+    Faults: number(numberOf("fault")),
+    Retries: number(numberOf("retry")),
     Tokens: tokensText(usage),
     "First output": first_token_ms === undefined ? "" : duration(first_token_ms),
     Worker: request.worker,
@@ -71,25 +73,30 @@ function damage(files) {
 function showRun(main, file) {
   const head = document.getElementById("top");
   head.append(el("h1", null, visible(file.name)));
-  if (file.requests.length > 1) {
-    const links = file.requests.map((request, index) => el("li", null, el("a", { href: `#request-${index + 1}` }, `Request ${index + 1}`), " ", badge(request)));
-    head.append(el("nav", { "aria-label": "Requests" }, el("ul", null, links)));
-  }
+  if (file.requests.length > 1) head.append(runList(file.requests), toolTotals(file.requests) ?? "");
   head.append(...damage([file]));
   if (!isTimed) head.append(el("p", { class: "muted" }, "This file contains no times. A recording (--record) shows when each entry happened."));
   file.requests.forEach((request, index) => {
     const title = file.requests.length > 1 ? `Request ${index + 1}` : "Run";
     const list = el("ol", { class: "entries" });
-    const first = view.items.length;
+    const idOf = (entry) => `e${index + 1}-${request.entries.indexOf(entry) + 1}`;
     const shown = Object.entries(requestFacts(request)).filter(([, value]) => value && value !== "0");
     main.append(
       el("section", { "aria-labelledby": `request-${index + 1}` },
         el("h2", { id: `request-${index + 1}` }, title, " ", badge(request)),
+        talk(request),
         facts(shown.filter(([name]) => name !== "State")),
-        isTimed ? overview(request, request.end_ms, "Timeline", (at) => view.go(first + at)) : null,
+        toolTotals([request], idOf),
+        isTimed ? overview(request, request.end_ms, "Timeline", (at) => view.go(view.places.get(`e${index + 1}-${at + 1}`))) : null,
         list),
     );
-    request.entries.forEach((entry, at) => addEntry(list, request, index + 1, entry, at));
+    const groups = equalCalls(request.entries);
+    request.entries.forEach((entry, at) => {
+      const equal = groups.get(entry) ?? [entry];
+      const id = `e${index + 1}-${at + 1}`;
+      if (equal[0] === entry) addEntry(list, request, id, entry, equal);
+      else view.places.set(id, view.places.get(idOf(equal[0])));
+    });
   });
 }
 
@@ -141,8 +148,8 @@ function followHash() {
     view.search(search.value);
     view.match(1);
   } else {
-    const index = view.items.findIndex((item) => item.node.id === hash);
-    if (index >= 0) view.go(index, true);
+    const index = view.places.get(hash);
+    if (index !== undefined) view.go(index, true);
   }
 }
 
