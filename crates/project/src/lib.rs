@@ -52,4 +52,6 @@ pub use paths::{display_name, is_test_script, is_visible_spec, normalize, resolv
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
 };
-pub use watch::{EditedProject, Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
+pub use watch::{
+    EditedProject, FileWatcher, Listener, LiveProject, WatchError, keep_loading, try_event, try_watching,
+};

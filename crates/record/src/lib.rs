@@ -48,7 +48,7 @@ pub use recording::{
 pub use replay::{CallPlan, NextAnswer, RecordedTime, ReplayCursor, ReplayDifference, ReplayOptions};
 pub use secrets::{Mask, Redaction, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use timeline::{
-    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry, prompt_of,
+    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RECORDING_CUT, RequestTimeline, Stream, Timeline,
+    TimelineError, TimelineSource, TurnEntry, prompt_of,
 };
 pub use trace::RequestTrace;

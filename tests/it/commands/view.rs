@@ -1,6 +1,7 @@
 //! `deftool view`: the page of a run, the difference of two runs, and input that is not a run.
 
 mod browser;
+mod follow;
 
 use std::fs;
 

@@ -82,6 +82,12 @@ pub(super) enum Wakeup {
 }
 
 impl FileEvents {
+    /// Creates a queue for the events of some files of a folder.
+    pub(super) fn of_files(folder: &Path, names: impl IntoIterator<Item = OsString>) -> Self {
+        let names = HashMap::from([(folder.to_owned(), names.into_iter().collect())]);
+        Self { state: Mutex::new(State { names, ..State::default() }), wakeup: Condvar::new() }
+    }
+
     /// Waits until an event has arrived and no more follow for a short time, at most until `until`.
     pub(super) fn wait(&self, until: Instant) -> Wakeup {
         let mut state = lock(&self.state);
@@ -142,7 +148,8 @@ impl FileEvents {
         self.wakeup.notify_all();
     }
 
-    fn record(&self, event: notify::Result<Event>) {
+    /// Adds an event.
+    pub(super) fn record(&self, event: notify::Result<Event>) {
         let mut state = lock(&self.state);
         match event {
             Ok(event) if !event.need_rescan() && !event.paths.is_empty() => {

@@ -29,3 +29,4 @@ pub use model::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
     TimelineSource, TurnEntry, prompt_of,
 };
+pub use recording::RECORDING_CUT;

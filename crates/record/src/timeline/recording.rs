@@ -15,6 +15,9 @@ use super::reply::{DecodedReply, ReplyReader};
 use super::sent::SentBody;
 use crate::recording::{Line, RecordedRequest, Recording, Stopped};
 
+/// The name of the fault at the end of a request whose end was not recorded.
+pub const RECORDING_CUT: &str = "recording_cut";
+
 impl Timeline {
     /// Returns the timeline of a recording.
     pub fn of_recording(recording: Recording) -> Self {
@@ -227,7 +230,7 @@ impl Builder {
         self.end_calls();
         if is_cut {
             let detail = "the recording ends before the end of the request";
-            self.fault("recording_cut", detail.to_owned());
+            self.fault(RECORDING_CUT, detail.to_owned());
         }
         let mut entries = self.entries;
         entries.sort_by_key(|entry| entry.at_ms);

@@ -1,11 +1,13 @@
-//! `deftool view`: writes a run, or the difference of two runs, as one HTML page.
+//! `deftool view`: writes a run, or the difference of two runs, as one HTML page, or prints a run while it is written.
 //!
 //! | file | |
 //! |---|---|
 //! | `difference` | two timelines → aligned rows with their differences |
+//! | `follow` | a request that another process runs → text on the terminal |
 //! | `html` | the page: hand-written HTML, CSS and JavaScript in `page/`, with the data as JSON |
 
 mod difference;
+mod follow;
 mod html;
 
 use std::io::Write;
@@ -30,7 +32,8 @@ output of `deftool run --json`. The last two have no times.
 Examples:
   deftool view hello.jsonl
   deftool view before.jsonl after.jsonl -o difference.html
-  deftool view hello.jsonl -o - > hello.html")]
+  deftool view hello.jsonl -o - > hello.html
+  deftool view hello.jsonl --follow")]
 pub(in crate::cli) struct ViewOptions {
     /// Recording, journal, session or events; with a second one, show both side by side
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
@@ -41,9 +44,18 @@ pub(in crate::cli) struct ViewOptions {
     /// Overwrite a file that is not a page of `deftool view`
     #[arg(long)]
     pub(in crate::cli) force: bool,
+    /// Print the newest request of a recording or journal that another process writes, until it ends
+    #[arg(long, conflicts_with_all = ["output", "force"])]
+    pub(in crate::cli) follow: bool,
 }
 
 pub(in crate::cli) fn run(options: &ViewOptions) -> Result<Exit, CliError> {
+    if options.follow {
+        return match options.files.as_slice() {
+            [file] => follow::run(file),
+            _ => Err(CliError::Usage(String::from("--follow takes one file"))),
+        };
+    }
     let files: Vec<ShownFile> = options.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
     let rows = match files.as_slice() {
         [left, right] => Some(difference::rows(&left.timeline, &right.timeline)),
