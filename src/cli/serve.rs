@@ -101,7 +101,7 @@ impl Workers {
             project,
             scripts: engine::start(&options.scripts)?,
             trusts_all: options.scripts.trust,
-            reports_errors: false,
+            is_conversation: false,
             journal: Some(Box::new(move |_| Arc::clone(&journal))),
         };
         Ok(Self { clients, opened: Mutex::default() })

@@ -1,5 +1,6 @@
 //! The tools of a worker: those of the newest generation of a project.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use deftool_lang::schema::ToolSet;
@@ -29,6 +30,8 @@ pub struct ProjectTools {
     worker: WorkerSpec,
     trust: Box<dyn TrustSource>,
     scripts: Arc<ScriptRunner>,
+    /// The tools that are not offered without trust.
+    optional: HashSet<String>,
     /// The tool set of the last requested generation, with its number.
     cached: Mutex<Option<(u64, ToolSet)>>,
 }
@@ -48,7 +51,15 @@ impl ProjectTools {
         trust: Box<dyn TrustSource>,
         scripts: Arc<ScriptRunner>,
     ) -> Self {
-        Self { project, worker, trust, scripts, cached: Mutex::default() }
+        Self { project, worker, trust, scripts, optional: HashSet::new(), cached: Mutex::default() }
+    }
+
+    /// Leaves the tools `names` out of each generation in which their permissions are not trusted. Other tools are
+    /// offered, and their calls are refused.
+    #[must_use]
+    pub fn without_untrusted(mut self, names: HashSet<String>) -> Self {
+        self.optional = names;
+        self
     }
 
     /// Returns the project.
@@ -61,11 +72,22 @@ impl ProjectTools {
         match &*cached {
             Some((number, set)) if *number == generation.number => set.clone(),
             Some(_) | None => {
-                let set = generation.tool_set(&self.worker);
+                let set = self.without_left_out(generation, generation.tool_set(&self.worker));
                 *cached = Some((generation.number, set.clone()));
                 set
             }
         }
+    }
+
+    /// Returns `set` without the optional tools that are not trusted now.
+    fn without_left_out(&self, generation: &Generation, set: ToolSet) -> ToolSet {
+        if self.optional.is_empty() {
+            return set;
+        }
+        let tools = self.optional.iter().filter_map(|name| generation.tool(name));
+        let refused = self.trust.of(generation).refused(permission_requests(&generation.load, tools));
+        let refused: HashSet<String> = refused.into_iter().map(|request| request.tool).collect();
+        ToolSet::new(set.iter().filter(|entry| !refused.contains(&entry.name)).cloned())
     }
 }
 

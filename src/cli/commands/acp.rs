@@ -171,7 +171,7 @@ impl Agent {
             project: Arc::clone(&project),
             scripts: Arc::clone(&self.scripts),
             trusts_all: self.trusts_all,
-            reports_errors: true,
+            is_conversation: true,
             journal: None,
         };
         let opened = Box::pin(workers.open(spec.clone(), servers)).await?;

@@ -63,7 +63,7 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         project: Arc::clone(&project),
         scripts: Arc::clone(&scripts),
         trusts_all,
-        reports_errors: false,
+        is_conversation: false,
         journal: of_worker,
     });
     let default_worker = options.worker.worker.clone();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use deftool_acp::ClientServer;
 use deftool_lang::spec::WorkerSpec;
 use deftool_mcp::RemoteTools;
-use deftool_project::{LiveProject, PermissionRequest};
+use deftool_project::{Generation, LiveProject, PermissionRequest, Trust};
 use deftool_record::Journal;
 use deftool_script::ScriptRunner;
 use deftool_worker::{ToolSource, Worker, WorkerConfig, api_of};
@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::journal::context::JournalContext;
 use super::options::WorkerOptions;
-use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
+use super::requirements::Requirements;
+use super::{OpenWorker, connect, endpoint_requirements, join};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::trust::{ProjectTrust, missing_permissions};
+use crate::cli::project::trust::{ProjectTrust, report_untrusted, stored_trust, untrusted};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{clean, eprint_line};
 
@@ -36,8 +37,9 @@ pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) scripts: Arc<ScriptRunner>,
     /// `--trust`: all permissions, for this run.
     pub(in crate::cli) trusts_all: bool,
-    /// Whether errors are reported to the model where the spec does not set it.
-    pub(in crate::cli) reports_errors: bool,
+    /// Whether a person sees the replies: errors are reported to the model where the spec does not set it, and tools
+    /// that are not trusted are left out.
+    pub(in crate::cli) is_conversation: bool,
     /// Returns the journal of the requests of a worker.
     pub(in crate::cli) journal: Option<Box<WorkerJournal>>,
 }
@@ -49,7 +51,7 @@ pub(in crate::cli) struct OpenedWorker {
     /// What the journal of its requests stores with each of them, if there is one.
     pub(in crate::cli) context: Option<JournalContext>,
     pub(in crate::cli) remote: Option<Arc<RemoteTools>>,
-    /// The MCP servers of the client that cannot be used, one clause each.
+    /// The MCP servers and tools that cannot be used, one clause each.
     pub(in crate::cli) left_out: Vec<String>,
 }
 
@@ -65,22 +67,16 @@ impl ClientWorkers {
     ) -> Result<OpenedWorker, CliError> {
         spec.api = Some(api_of(&spec, self.options.endpoint.as_deref()));
         let generation = self.project.current();
-        let (mut servers, mut requests) = requirements(&self.root, &generation, &spec);
-        requests.extend(endpoint_requirements(&self.options, &generation, &spec));
-        let missing = if self.trusts_all { Vec::new() } else { missing_permissions(&generation, requests) };
-        if !missing.is_empty() {
-            return Err(CliError::Usage(format!(
-                "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",
-                PermissionRequest::lines(&missing).join("; ")
-            )));
-        }
-        servers.add(added);
+        let mut requirements = Requirements::of(&self.root, &generation, &spec);
+        requirements.own.extend(endpoint_requirements(&self.options, &generation, &spec));
+        let missing = self.leave_out(&generation, &mut requirements)?;
+        requirements.servers.add(added);
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
         let mut opened =
-            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?
+            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), requirements)?
                 .observed(&generation);
-        if self.reports_errors {
+        if self.is_conversation {
             opened = opened.reporting_errors();
         }
         let journal = self.journal.as_ref().map(|of_worker| of_worker(&opened));
@@ -93,10 +89,35 @@ impl ClientWorkers {
         for server in &left_out {
             eprint_line(&format!("warning: {server}; its tools are left out"));
         }
+        report_untrusted(&missing);
+        left_out.extend((!missing.is_empty()).then(|| untrusted(&missing)));
         let tools = join(opened.tools, remote.as_ref());
         let config = WorkerConfig { queue: MAX_QUEUE, journal, ..opened.config };
         let worker = connect(&self.options, &opened.spec, config, Arc::clone(&tools), true).await?;
         Ok(OpenedWorker { worker, tools, context, remote, left_out })
+    }
+
+    /// Leaves out the tools of a conversation that are not trusted. Returns what they lack.
+    ///
+    /// # Errors
+    /// If a required permission is not trusted.
+    fn leave_out(
+        &self,
+        generation: &Generation,
+        requirements: &mut Requirements,
+    ) -> Result<Vec<PermissionRequest>, CliError> {
+        if self.trusts_all {
+            return Ok(Vec::new());
+        }
+        let granted = stored_trust(&self.root);
+        let missing = granted.missing_requests(requirements.all());
+        if missing.is_empty() || self.is_conversation && requirements.are_enough(&granted) {
+            return Ok(requirements.leave_out(generation, &Trust::Only(Arc::new(granted))));
+        }
+        Err(CliError::Usage(format!(
+            "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",
+            PermissionRequest::lines(&missing).join("; ")
+        )))
     }
 }
 

@@ -10,6 +10,7 @@ pub(in crate::cli) mod message;
 pub(in crate::cli) mod offer;
 pub(in crate::cli) mod options;
 pub(in crate::cli) mod recordings;
+mod requirements;
 pub(in crate::cli) mod secrets;
 mod servers;
 pub(in crate::cli) mod session;
@@ -26,8 +27,8 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::{OnFailure, WorkerSpec};
 use deftool_lang::text::count;
 use deftool_project::{
-    Generation, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState, find_root,
-    permission_requests, quote,
+    Generation, LiveProject, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState,
+    find_root, quote,
 };
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig, api_of};
@@ -36,10 +37,11 @@ use crate::cli::outcome::CliError;
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::{
-    ProjectTrust, endpoint_permission_request, server_permission_request, stored_trust,
+    ProjectTrust, endpoint_permission_request, report_untrusted, server_permission_request, stored_trust,
 };
 use crate::cli::terminal::output::{clean, eprint_line};
 use options::{RequestOptions, WorkerOptions};
+use requirements::Requirements;
 use secrets::secrets;
 
 pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
@@ -51,7 +53,7 @@ pub(in crate::cli) use servers::{Servers, join, server_name};
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
 
-/// A worker of the project that has all required permissions.
+/// A worker of the project that has the permissions of its tools.
 pub(in crate::cli) struct OpenWorker {
     pub(in crate::cli) spec: WorkerSpec,
     pub(in crate::cli) tools: Arc<ProjectTools>,
@@ -71,10 +73,12 @@ pub(in crate::cli) enum Source<'s> {
     Journal { path: &'s Path, endpoint: Option<&'s str> },
 }
 
-/// Opens the project and selects its worker.
+/// Opens the project and selects its worker. For a request of the command line, tools whose permissions are not trusted
+/// are reported and left out.
 ///
 /// # Errors
-/// If there is no project or no such worker, or if a required permission is missing.
+/// If there is no project or no such worker, if a permission is missing that cannot be left out, or if no tool would be
+/// left.
 pub(in crate::cli) fn open(
     options: &WorkerOptions,
     request: &RequestOptions,
@@ -113,17 +117,20 @@ pub(in crate::cli) fn open(
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
     }
     spec.api = Some(api_of(&spec, options.endpoint.as_deref()));
-    let (servers, mut requests) = requirements(&root, &generation, &spec);
+    let mut requirements = Requirements::of(&root, &generation, &spec);
     if recorded.is_none() {
         let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();
         match stored {
             Some((path, endpoint)) if !scripts.trust => check_server(&root, path, endpoint, required)?,
-            Some(_) | None => requests.extend(required),
+            Some(_) | None => requirements.own.extend(required),
         }
     }
-    let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
+    let is_new = matches!(source, Source::CommandLine);
+    let suffice = |granted: &PermissionSet| is_new && requirements.are_enough(granted);
+    let trust = ProjectTrust::resolve_partly(&root, requirements.all(), scripts.trust, suffice)?;
+    report_untrusted(&requirements.leave_out(&generation, &trust.current()));
     let scripts = engine::start(scripts)?;
-    let open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)?;
+    let open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), requirements)?;
     // A replay exports no telemetry.
     Ok(if recorded.is_some() { open } else { open.observed(&generation) })
 }
@@ -138,11 +145,12 @@ impl OpenWorker {
         root: &Path,
         spec: WorkerSpec,
         (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
-        servers: Servers,
+        requirements: Requirements,
     ) -> Result<Self, CliError> {
-        let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
+        let tools = ProjectTools::new(project, spec.clone(), Box::new(trust), scripts)
+            .without_untrusted(requirements.left_out);
         let config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
-        Ok(Self { spec, tools, config, servers })
+        Ok(Self { spec, tools: Arc::new(tools), config, servers: requirements.servers })
     }
 
     /// Exports the requests, without the secrets of `generation`, if the environment names a collector.
@@ -160,20 +168,6 @@ impl OpenWorker {
         run.on_tool_error = self.spec.on_tool_error.unwrap_or(OnFailure::Report);
         self
     }
-}
-
-/// Returns the MCP servers of a worker, and the permissions that these servers and its tools require.
-pub(in crate::cli) fn requirements(
-    root: &Path,
-    generation: &Generation,
-    spec: &WorkerSpec,
-) -> (Servers, Vec<PermissionRequest>) {
-    let offered = generation.tool_set(spec);
-    let offered = offered.iter().filter_map(|entry| generation.tool(&entry.name));
-    let mut requests = permission_requests(&generation.load, offered);
-    let servers = Servers::of_worker(&generation.load, spec, root);
-    requests.extend(servers.permission_requests(&generation.load));
-    (servers, requests)
 }
 
 /// Returns the permissions that a worker requires for its server and its key.

@@ -10,7 +10,7 @@ use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
 use deftool_lang::text::one_line;
 use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
-use deftool_project::{Load, PermissionRequest, mcp_permission_request};
+use deftool_project::{Load, PermissionRequest, Trust, mcp_permission_request};
 use deftool_record::Redactor;
 
 use super::connect::with_spinner;
@@ -68,6 +68,16 @@ impl Servers {
 
     pub(in crate::cli) fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
         self.used.iter().map(|server| mcp_permission_request(load, server)).collect()
+    }
+
+    /// Returns the number of servers of the project.
+    pub(in crate::cli) fn count(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Leaves out the servers of the project that are not trusted.
+    pub(in crate::cli) fn leave_out(&mut self, load: &Load, trust: &Trust) {
+        self.used.retain(|server| trust.refused(vec![mcp_permission_request(load, server)]).is_empty());
     }
 
     /// Connects to the servers, which must be trusted.

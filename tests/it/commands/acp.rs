@@ -304,12 +304,12 @@ async fn mcp_servers_of_the_client_are_used() {
     .await;
 }
 
-/// An editor lists servers that cannot be used: the session opens without them, and names each.
+/// An editor lists servers that cannot be used, and a tool is not trusted: the session opens without them, and names each.
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_cannot_be_used_are_left_out() {
+async fn servers_and_tools_that_cannot_be_used_are_left_out() {
     let server = Server::script([Answer::text("ok"), Answer::text("again")]);
     let project = rpc::project();
-    let mut client = RawClient::start(&project, &["--trust", "--endpoint", &server.endpoint()]);
+    let mut client = RawClient::start(&project, &["--endpoint", &server.endpoint()]);
     let notices = json!({"protocolVersion": 1, "clientCapabilities": {"session": {"notices": {}}}});
     client.send("initialize", &notices);
     client.receive();
@@ -337,13 +337,16 @@ async fn servers_that_cannot_be_used_are_left_out() {
         }
     };
     let notices = prompt("Hello.");
-    let [linear, old, gone, ends] = notices.as_slice() else { panic!("{notices:?}") };
+    let [linear, old, gone, ends, tools] = notices.as_slice() else { panic!("{notices:?}") };
     assert_eq!(linear, "MCP server `linear`: only programs can be used, not URLs");
     assert_eq!(old, "MCP server `old`: only programs can be used, not URLs");
     assert!(gone.starts_with("MCP server `gone`: cannot be started: "), "{gone}");
     assert_eq!(ends, "MCP server `ends`: exited with code 7: no key");
+    assert!(tools.starts_with("not trusted, so not available: wait requires :run [\"sh\"] ("), "{tools}");
     assert_eq!(prompt("Again."), [""; 0]);
     client.disconnect();
+    let offered = server.posts()[0].body["tools"].to_string();
+    assert!(offered.contains("\"count\"") && !offered.contains("\"wait\""), "{offered}");
 }
 
 /// A client with raw messages.
@@ -487,13 +490,15 @@ fn memory_is_bounded_if_a_client_does_not_read() {
 fn a_project_that_is_not_trusted_and_unsupported_content_are_refused() {
     let server = Server::script([Answer::text("ok")]);
     let project = rpc::project();
-    let mut client = RawClient::start(&project, &["--endpoint", &server.endpoint()]);
     let new = json!({"cwd": project.path(""), "mcpServers": []});
+    project.write("specs/w.eld", "(defworker :name \"w\" :endpoint \"http://llm.example/v1\")\n");
+    let mut client = RawClient::start(&project, &[]);
     client.send("session/new", &new);
     let error = client.error();
-    let expected = "-32603 the project requires permissions that are not trusted: ";
-    assert!(error.starts_with(expected) && error.contains("deftool trust grant"), "{error}");
+    assert!(error.starts_with("-32603 the project requires permissions that are not trusted: "), "{error}");
+    assert!(error.contains("worker `w` requires :net [") && error.contains("deftool trust grant"), "{error}");
     client.disconnect();
+    std::fs::remove_file(project.path("specs/w.eld")).unwrap();
     let mut client = RawClient::start(&project, &["--trust", "--endpoint", &server.endpoint()]);
     client.send("session/new", &new);
     let session = client.receive()["result"]["sessionId"].clone();

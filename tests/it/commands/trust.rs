@@ -163,15 +163,51 @@ fn grow_during_a_run(options: &[&str]) {
 #[test]
 fn a_run_requires_the_permissions_of_its_worker() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("plain", "")]);
-    home.project
-        .write("specs/w.eld", "(defworker :name \"plain\" :tools [\"plain\"])\n(defworker :name \"all\")\n");
+    home.project.write(
+        "specs/w.eld",
+        "(defworker :name \"plain\" :tools [\"plain\"])\n(defworker :name \"one\" :tools [\"fetch\"])\n",
+    );
     let server = Server::script([Answer::text("hi")]);
     let endpoint = server.endpoint();
     let run = |arguments: &[&str]| {
         home.run(&[&["run", "hello", "--endpoint", &endpoint, "--worker"], arguments].concat()).code
     };
-    assert_eq!((run(&["plain"]), run(&["all"]), run(&["all", "--trust"])), (Some(0), Some(2), Some(0)));
+    assert_eq!((run(&["plain"]), run(&["one"]), run(&["one", "--trust"])), (Some(0), Some(2), Some(0)));
     assert_eq!(server.posts().len(), 2, "untrusted runs must not send requests");
+}
+
+/// Returns the names of the tools that a request offers.
+fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
+}
+
+/// A tool that was left out is offered after it was granted and a file was saved.
+#[test]
+fn a_granted_tool_is_offered_after_a_reload() {
+    let home = Arc::new(Home::of(&[("fetch", ":net [\"a.example\"]"), ("plain", "")]));
+    home.project.write("specs/worker.eld", "(defworker :name \"w\" :tool-budget 1000)\n");
+    let grant = Arc::clone(&home);
+    let server = Server::answering(move |index, request| {
+        if index == 0 {
+            assert_eq!(offered(&request.body), ["plain"]);
+            assert_eq!(grant.run(&["trust", "grant"]).code, Some(0));
+            let beside = grant.project.path("new");
+            fs::write(&beside, "return function() return 'saved' end\n").unwrap();
+            fs::rename(beside, grant.project.path("scripts/plain.lua")).unwrap();
+        }
+        if offered(&request.body) == ["fetch", "plain"] {
+            return Answer::text("both");
+        }
+        Answer::stream()
+            .then(Act::Wait(std::time::Duration::from_millis(100)))
+            .chunk(&deftool_test_support::server::call(0, "plain", "{}"))
+            .chunk(&deftool_test_support::server::finish("tool_calls"))
+            .done()
+            .end()
+    });
+    let ended = home.run(&["run", "go", "--endpoint", &server.endpoint()]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "both\n"), "{ended:?}");
 }
 
 #[test]
@@ -256,6 +292,18 @@ mod terminal {
         let (_, ended) = answer(home.command(&["call", "save"]), b"YES\n");
         assert_eq!(ended.code, Some(0));
         assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
+    }
+
+    #[test]
+    fn a_run_continues_without_the_tools_that_are_not_trusted() {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("plain", "")]);
+        let server = Server::answering(|_, _| Answer::text("hi"));
+        let command = home.command(&["run", "hello", "--endpoint", &server.endpoint()]);
+        let (said, ended) = answer(command, b"n\n");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{said}");
+        assert!(said.contains("not available: fetch requires :net [\"a.example\"] ("), "{said}");
+        assert_eq!(offered(&server.posts()[0].body), ["plain"]);
+        assert_eq!(home.granted(), Value::Null);
     }
 
     /// Text that was typed before the prompt does not answer it.

@@ -20,8 +20,8 @@ use deftool_mcp::{
     ApprovalMode, CallEvent, CallEvents, Catalog, CatalogSource, CatalogTool, HttpServer, ToolServer,
 };
 use deftool_project::{
-    Generation, GenerationRunner, LiveProject, LoadedTool, ProjectError, ScriptState, find_root,
-    permission_requests,
+    Generation, GenerationRunner, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState,
+    find_root, permission_requests,
 };
 use deftool_script::{LogLevel, ScriptEvent, ScriptRunner, ScriptSink};
 use futures_util::FutureExt;
@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::trust::{ProjectTrust, missing_permissions};
+use crate::cli::project::trust::{ProjectTrust, missing_permissions, report_untrusted};
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
@@ -96,7 +96,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
         Ok(generation) => {
             eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
             print_findings(generation);
-            report_untrusted(generation);
+            report_untrusted(&missing_of(generation));
             reloaded.send_replace(generation.number);
         }
         Err(error) => eprint_error(&error.to_string()),
@@ -106,7 +106,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let offered = generation.tools().filter(|tool| is_offered(tool, options.exit_tools)).count();
     eprint_progress(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
     print_findings(&generation);
-    report_untrusted(&generation);
+    report_untrusted(&missing_of(&generation));
     let events = CallEvents::default();
     let tools = LiveTools {
         project,
@@ -184,12 +184,9 @@ fn print_findings(generation: &Generation) {
     }
 }
 
-/// Reports the permissions that the project requires but does not have. Calls that need them are refused.
-fn report_untrusted(generation: &Generation) {
-    for request in missing_permissions(generation, permission_requests(&generation.load, generation.tools()))
-    {
-        eprint_line(&format!("not trusted: {request}; see `deftool trust grant`"));
-    }
+/// Returns the permissions that the project requires but does not have. Calls that need them are refused.
+fn missing_of(generation: &Generation) -> Vec<PermissionRequest> {
+    missing_permissions(generation, permission_requests(&generation.load, generation.tools()))
 }
 
 /// Returns a sink that prints log lines to stderr, and reports them and progress to the client.

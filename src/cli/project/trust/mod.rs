@@ -12,6 +12,8 @@ pub(in crate::cli) use deftool_worker::{
     endpoint_permission_request, endpoint_permission_requests, server_permission_request,
     server_permission_requests,
 };
-pub(in crate::cli) use prompt::{ProjectTrust, missing_permissions, store_key, stored_trust};
+pub(in crate::cli) use prompt::{
+    ProjectTrust, missing_permissions, report_untrusted, store_key, stored_trust, untrusted,
+};
 pub(in crate::cli) use state::state_folder;
 pub(in crate::cli) use store::{Projects, Store, StoreError};

@@ -45,6 +45,19 @@ impl ProjectTrust {
         wanted: Vec<PermissionRequest>,
         trusts_all: bool,
     ) -> Result<Self, CliError> {
+        Self::resolve_partly(root, wanted, trusts_all, |_| false)
+    }
+
+    /// Like [`resolve`](Self::resolve), but a command for which the trusted permissions `suffice` continues with them.
+    ///
+    /// # Errors
+    /// If a required permission is not trusted, and the trusted ones do not suffice.
+    pub(in crate::cli) fn resolve_partly(
+        root: &Path,
+        wanted: Vec<PermissionRequest>,
+        trusts_all: bool,
+        suffice: impl Fn(&PermissionSet) -> bool,
+    ) -> Result<Self, CliError> {
         let root = root.to_owned();
         let mut grants = PermissionSet::default();
         if trusts_all {
@@ -58,9 +71,14 @@ impl ProjectTrust {
             grants = stored_permissions(&store, &root);
             let missing = grants.missing_requests(wanted);
             if !missing.is_empty() {
-                let given = prompt(&root, &missing)?;
-                store_permissions(&store, &root, &given);
-                grants.add(given);
+                match prompt(&root, &missing) {
+                    Ok(given) => {
+                        store_permissions(&store, &root, &given);
+                        grants.add(given);
+                    }
+                    Err(_) if suffice(&grants) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         let granted = Granted { grants: Arc::new(grants), checked_generation: 0 };
@@ -117,6 +135,19 @@ pub(in crate::cli) fn missing_permissions(
     }
     let trusted = generation.load.root.as_deref().map(stored_trust);
     trusted.unwrap_or_default().missing_requests(wanted)
+}
+
+/// Reports on one line the tools that are not available, and the permissions that they lack.
+pub(in crate::cli) fn report_untrusted(missing: &[PermissionRequest]) {
+    if !missing.is_empty() {
+        eprint_line(&untrusted(missing));
+    }
+}
+
+/// Describes the tools that are not available.
+pub(in crate::cli) fn untrusted(missing: &[PermissionRequest]) -> String {
+    let missing = PermissionRequest::lines(missing).join("; ");
+    format!("not trusted, so not available: {missing}; see `deftool trust grant`")
 }
 
 /// Returns the stored permissions of the project at `root`.
