@@ -5,6 +5,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
+use crate::path::resolve_path;
+
 /// A file or folder that a script may use. A grant of a folder covers its contents except hidden files and folders,
 /// whose names start with a dot (`.env`, `.git`): they often contain secrets, and are covered only by a grant that
 /// names them.
@@ -23,10 +25,21 @@ impl PathGrant {
         Self { name: name.into(), path: normalize(&path.into()) }
     }
 
+    /// Creates a grant of the path that a spec of the project at `root` contains.
+    ///
+    /// # Errors
+    /// As [`resolve_path`].
+    pub fn of_spec(name: &str, root: &Path) -> Result<Self, String> {
+        Ok(Self::new(name, resolve_path(root, name)?))
+    }
+
     /// Returns `wanted`, a [normalized](normalize) path, relative to this grant. Empty for the granted path itself.
     pub(super) fn rest(&self, wanted: &Path) -> Option<PathBuf> {
-        [normalize(Path::new(&self.name)), normalize(&self.path)]
+        let named = resolve_path(Path::new(""), &self.name).ok();
+        named
             .into_iter()
+            .chain([self.path.clone()])
+            .map(|root| normalize(&root))
             .filter(|root| root.is_absolute() == wanted.is_absolute())
             .filter_map(|root| wanted.strip_prefix(root).ok().map(Path::to_path_buf))
             // A grant of `..` does not cover `../..`.

@@ -143,6 +143,7 @@ pages! {
     findings,
     fmt,
     fuzz,
+    home_paths,
     import,
     init,
     mcp,

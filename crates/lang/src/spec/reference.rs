@@ -232,12 +232,12 @@ pub(super) const PERMISSIONS: [Key; 5] = [
     key_of(
         "read",
         KeyValue::List,
-        "Folders and files that `fs` may read, relative to the project or absolute.",
+        "Folders and files that `fs` may read, relative to the project, absolute, or in `~`.",
     ),
     key_of(
         "write",
         KeyValue::List,
-        "Folders and files that `fs` may write, relative to the project or absolute.",
+        "Folders and files that `fs` may write, relative to the project, absolute, or in `~`.",
     ),
     key_of(
         "run",
@@ -364,7 +364,7 @@ pub(super) const WORKER: [Key; 34] = [
 pub(super) const SERVER: [Key; 4] = [
     key_of("command", KeyValue::List, "The program and its arguments. `{port}` stands for the port."),
     key_of("env", KeyValue::Any, "Additional environment variables, such as `(:NAME \"value\")`."),
-    key_of("cwd", KeyValue::Text, "The working directory, relative to the project."),
+    key_of("cwd", KeyValue::Text, "The working directory, relative to the project, absolute, or in `~`."),
     key_of("port", KeyValue::Number, "The port. Default: a free port at each start."),
 ];
 

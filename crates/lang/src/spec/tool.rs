@@ -154,9 +154,9 @@ impl Argument {
 pub struct Permissions {
     /// Hosts that `http` may access.
     pub net: Vec<String>,
-    /// Directories that `fs` may read in, relative to the project or absolute.
+    /// Files and folders that `fs` may read, relative to the project, absolute, or in a folder of the user.
     pub read: Vec<String>,
-    /// Directories that `fs` may write in.
+    /// Files and folders that `fs` may write.
     pub write: Vec<String>,
     /// Programs that `process.run` may start, and the program of `:command`.
     pub run: Vec<String>,

@@ -23,6 +23,7 @@ use crate::control::{Answer, grace, timed_out};
 use crate::error::clean;
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::limits::{CHILD_COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
+use crate::path::home_variables;
 use crate::permission::ScriptPermissions;
 use crate::script::Script;
 use crate::script::contract::{Contract, LoadError, compile_timeout};
@@ -38,7 +39,8 @@ const MAX_REPLIES: u32 = MAX_EVENTS + 10;
 /// Maximum capacity of the output buffer that is kept between calls, in bytes.
 const MAX_BUFFER: usize = 1 << 16;
 
-/// Environment variables that every child has: the locations of the time zone, temporary files and root certificates.
+/// Environment variables that every child has, in addition to those of the user's folders: the locations of the time zone,
+/// temporary files and root certificates.
 const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// Environment variable of children with scripts that may run programs.
 const FOR_PROGRAMS: &str = "PATH";
@@ -56,7 +58,7 @@ impl Kind {
     /// Returns the properties of a child that can run scripts with `permissions`.
     pub(super) fn of(permissions: &ScriptPermissions) -> Self {
         let runs = !permissions.run.is_empty();
-        let given = ALWAYS.into_iter().chain(runs.then_some(FOR_PROGRAMS));
+        let given = ALWAYS.into_iter().chain(home_variables()).chain(runs.then_some(FOR_PROGRAMS));
         let named = permissions.env.iter().map(String::as_str).filter(|name| !name.contains(['=', '\0']));
         let environment = given
             .chain(named)

@@ -60,7 +60,8 @@ impl GrantLimits<'_> {
             };
             let paths = |spec: &[PathGrant]| {
                 let grant = |name: &String| {
-                    let grant = PathGrant::new(name, root.join(name));
+                    let resolved = PathGrant::of_spec(name, root);
+                    let grant = resolved.map_err(|why| HostError::script(format!("tool.load: {why}")))?;
                     if self.may_grant(&grant.path, spec) {
                         Ok(grant)
                     } else {

@@ -478,7 +478,9 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
     if root.is_some() {
         grant_limits.check_root(&base)?;
         for grant in permissions.read.iter_mut().chain(&mut permissions.write) {
-            *grant = PathGrant::new(grant.name.clone(), base.join(&grant.name));
+            if let Ok(moved) = PathGrant::of_spec(&grant.name, &base) {
+                *grant = moved;
+            }
         }
     }
     if let Some(grants) = grants {

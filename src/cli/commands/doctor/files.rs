@@ -21,11 +21,12 @@ pub(super) fn check(generation: &Generation) -> Vec<Line> {
     let variables = required(|permissions| &permissions.env);
     let (read, write) =
         (required(|permissions| &permissions.read), required(|permissions| &permissions.write));
-    let resolve = |name: &String| PathGrant::new(name, root.join(name)).path;
-    let unreadable =
-        read.iter().filter_map(|name| Some(format!("{name} {}", why_unreadable(&resolve(name))?)));
-    let unwritable =
-        write.iter().filter_map(|name| Some(format!("{name} {}", why_unwritable(&resolve(name))?)));
+    let why = |name: &String, check: fn(&Path) -> Option<String>| match PathGrant::of_spec(name, &root) {
+        Ok(grant) => Some(format!("{name} {}", check(&grant.path)?)),
+        Err(why) => Some(format!("{name}: {why}")),
+    };
+    let unreadable = read.iter().filter_map(|name| why(name, why_unreadable));
+    let unwritable = write.iter().filter_map(|name| why(name, why_unwritable));
     let wrong: Vec<String> = unreadable.chain(unwritable).collect();
     [
         check_existence(

@@ -3,7 +3,7 @@
 use super::lowerer::Lowerer;
 use crate::spec::Permissions;
 use crate::spec::reference;
-use crate::spec::rules::{unknown_permission, useless_grant, wide_permission};
+use crate::spec::rules::{path_start, unknown_permission, useless_grant, wide_permission};
 use crate::syntax::{Datum, DatumKind};
 
 const KINDS: [&str; 5] = reference::names(&reference::PERMISSIONS);
@@ -24,7 +24,9 @@ impl Lowerer {
             let grants = self.take_strings(&entry.key, entry.value).unwrap_or_default();
             for grant in &grants {
                 let at = self.at(grant.span);
-                let finding = useless_grant::check(at, &entry.key, grant);
+                let is_path = matches!(entry.key.as_str(), "read" | "write");
+                let finding = if is_path { path_start::check(at, grant) } else { None };
+                let finding = finding.or_else(|| useless_grant::check(at, &entry.key, grant));
                 self.findings.extend(finding.or_else(|| wide_permission::check(at, &entry.key, grant)));
             }
             *list = grants.into_iter().map(|grant| grant.value).collect();

@@ -255,6 +255,15 @@ impl Lowerer {
         Some(text)
     }
 
+    /// Reads a path.
+    pub(super) fn take_path(&mut self, key: &str, value: Datum) -> Option<Spanned<String>> {
+        let span = value.span;
+        let path = Spanned::new(self.take_string(key, value)?, span);
+        let finding = rules::path_start::check(self.at(span), &path);
+        self.findings.extend(finding);
+        Some(path)
+    }
+
     /// Reads a flag: `t` is true, `nil` and `:json-false` are false.
     pub(super) fn take_flag(&mut self, key: &str, value: &Datum) -> bool {
         match &value.kind {

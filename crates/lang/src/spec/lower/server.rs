@@ -33,7 +33,7 @@ impl Lowerer {
                     }
                 }
                 "env" => env = self.take_texts("env", value),
-                "cwd" => cwd = self.take_string("cwd", value),
+                "cwd" => cwd = self.take_path("cwd", value).map(|path| path.value),
                 "port" => {
                     has_port = true;
                     port = self.take_port(&value);

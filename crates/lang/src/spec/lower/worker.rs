@@ -124,8 +124,7 @@ impl Lowerer {
                 worker.bios = if value.is_nil() {
                     BiosSource::Off
                 } else {
-                    let path = self.take_string("bios", value);
-                    path.map_or(BiosSource::BuiltIn, |path| BiosSource::File(Spanned::new(path, span)))
+                    self.take_path("bios", value).map_or(BiosSource::BuiltIn, BiosSource::File)
                 };
             }
             "parallel" => worker.parallel = self.take_flag("parallel", &value),

@@ -33,6 +33,7 @@ rules! {
     unquoted_in_code: UNQUOTED_IN_CODE,
     tools_by_code: TOOLS_BY_CODE,
     name_style: NAME_STYLE,
+    path_start: PATH_START,
     invalid_command: INVALID_COMMAND,
     command_key: COMMAND_KEY,
     unknown_placeholder: UNKNOWN_PLACEHOLDER,

@@ -1,21 +1,21 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::spec::HostGrant;
+use crate::spec::{HomeFolder, HostGrant};
 use crate::text::{Location, Spanned};
 
 rule! {
     /// a permission that grants nothing
     ///
-    /// Paths are relative to the project and used as written; there is no shell to expand `~` or `$HOME`. `:net` takes
-    /// hosts with or without a port (`api.example.org`, `api.example.org:8443`, `*.example.org`, `192.168.1.5`), but no
-    /// URLs or address ranges. `:run` takes programs without arguments, `:env` names without a dollar sign. Any other
-    /// value does not grant the intended permission.
+    /// Variables are expanded only at the beginning of a path. `:net` takes hosts with or without a port
+    /// (`api.example.org`, `api.example.org:8443`, `*.example.org`, `192.168.1.5`), but no URLs or address ranges. `:run`
+    /// takes programs without arguments, `:env` names without a dollar sign. Any other value does not grant the intended
+    /// permission.
     ///
     /// ```eld fails
-    /// (deftool :name "note" :description "Read a note." :allow (:read ["~/notes/"]))
+    /// (deftool :name "today" :description "Get the news." :allow (:net ["https://api.example.org/v1"]))
     /// ```
     ///
     /// ```eld repaired
-    /// (deftool :name "note" :description "Read a note." :allow (:read ["/home/me/notes/"]))
+    /// (deftool :name "today" :description "Get the news." :allow (:net ["api.example.org"]))
     /// ```
     pub(crate) USELESS_GRANT, "DT117", "useless-grant", Warning
 }
@@ -32,10 +32,10 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
         return finding(format!("empty string in `:{key}`"));
     }
     match key {
-        "read" | "write" if text.starts_with('~') => {
-            finding(format!("`~` is not expanded; \"{text}\" is a name inside the project"))
-        }
-        "read" | "write" | "run" if text.contains('$') => {
+        "read" | "write" if has_variable(text) => finding(format!(
+            "variables are expanded only at the beginning of a path; the rest of \"{text}\" is used as written"
+        )),
+        "run" if text.contains('$') => {
             finding(format!("variables are not expanded; \"{text}\" is used as written"))
         }
         "net" => {
@@ -56,4 +56,13 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
         }
         _ => None,
     }
+}
+
+/// Returns whether a part of the path that is used as written looks like a variable.
+fn has_variable(path: &str) -> bool {
+    let written = match HomeFolder::split(path) {
+        Ok(Some((_, rest))) => rest,
+        Ok(None) | Err(_) => path.strip_prefix("./$").unwrap_or(path),
+    };
+    written.contains('$')
 }

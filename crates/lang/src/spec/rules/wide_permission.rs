@@ -1,5 +1,5 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::spec::HostGrant;
+use crate::spec::{HomeFolder, HostGrant};
 use crate::text::{Location, Spanned};
 
 rule! {
@@ -41,11 +41,15 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
     let message = match key {
         "read" | "write" => {
             let up = text.trim_end_matches(['/', '.']);
-            let leaves = text.starts_with("..") && text.split('/').all(|part| matches!(part, ".." | "." | ""));
+            let is_up = |path: &str| path.split('/').all(|part| matches!(part, ".." | "." | ""));
+            let leaves = text.starts_with("..") && is_up(text);
+            let in_home = HomeFolder::split(text).ok().flatten();
             if text == "/" || (text.starts_with('/') && up.is_empty()) {
                 format!("`:{key}` of \"{text}\" allows the whole disk")
             } else if text == "*" || text == "**" {
                 format!("`:{key}` takes directories and files; \"{text}\" is a name, not a pattern")
+            } else if in_home.is_some_and(|(_, rest)| is_up(rest)) {
+                format!("`:{key}` of \"{text}\" allows a whole folder of the user")
             } else if leaves {
                 format!("`:{key}` of \"{text}\" is outside the project")
             } else {

@@ -120,9 +120,11 @@ fn bound(mut script: Script, tool: &Tool, root: &Path) -> Script {
     script
 }
 
-/// Returns the permissions of a tool, with paths relative to the project at `root`.
+/// Returns the permissions of a tool of the project at `root`. A path that cannot be resolved on this machine is not
+/// granted.
 pub(crate) fn resolve_permissions(tool: &Tool, root: &Path) -> ScriptPermissions {
-    let resolve = |names: &[String]| names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
+    let resolve =
+        |names: &[String]| names.iter().filter_map(|name| PathGrant::of_spec(name, root).ok()).collect();
     let allow = &tool.permissions;
     ScriptPermissions {
         net: allow.net.clone(),

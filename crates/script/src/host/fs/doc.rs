@@ -109,7 +109,8 @@ pub(in crate::host) const DOC: TableDoc = TableDoc {
         "fs",
         "Access to the files and folders that the spec grants: `:allow (:read [\"notes/\"] :write [\"out/\"])`. `:read` allows reading, \
          listing and `stat`. `:write` allows writing, creating, renaming, removing, listing and `stat`, but not reading. A path starts \
-         with the name of its grant (`notes/today.md`) and is relative to the project, or is absolute.\n\n\
+         with the name of its grant (`notes/today.md`) and is relative to the project, or is absolute, or begins with `~` or another \
+         folder of the user, such as `$XDG_CONFIG_HOME`.\n\n\
          Links are followed if they stay in the granted folder. A grant of a folder does not include hidden files and folders in it \
          (`.env`, `.git`), however they are reached; a grant must name them. System file systems (`/proc`, `/sys`) are not included \
          in a grant of a parent folder such as `/`.",

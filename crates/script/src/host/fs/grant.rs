@@ -1,10 +1,10 @@
 //! Finds and opens the granted folder of a path.
 //!
 //! A path starts with the name of its grant (`notes/today.md` for the grant `notes/`, `../other/x` for `../other/`) or
-//! is absolute. `.` and `..` are resolved lexically, in paths and grants. A path without a grant is an error that names
-//! the missing permission. Of several grants the most specific one applies. A granted folder may be a link, because the
-//! spec's author named it. Everything below it is opened relative to the folder's handle (cap-std), which rejects
-//! absolute links and links that lead out of the folder.
+//! is absolute, also by `~` or another folder of the user. `.` and `..` are resolved lexically, in paths and grants. A
+//! path without a grant is an error that names the missing permission. Of several grants the most specific one applies.
+//! A granted folder may be a link, because the spec's author named it. Everything below it is opened relative to the
+//! folder's handle (cap-std), which rejects absolute links and links that lead out of the folder.
 //!
 //! Hidden files and folders (`.env`, `.git`) below a granted folder require a grant that names them. This is checked
 //! twice: in the path as the script wrote it, and in the path with links resolved, which is then opened component by
@@ -29,6 +29,7 @@ use deftool_lang::tool::ToolErrorKind;
 use super::access::{Access, display_path, io_error, script_error};
 use super::no_follow::open_folder;
 use crate::error::HostError;
+use crate::path::resolve_path;
 use crate::permission::{PathGrant, PinnedPaths, ScriptPermissions, hidden_names, is_hidden, normalize};
 
 /// The file grants of a call.
@@ -82,7 +83,9 @@ impl FileGrants {
 
     /// Opens the grant that covers `path` for `access`.
     pub(super) fn open(self: &Arc<Self>, access: Access, path: &str) -> Result<GrantedPath, HostError> {
-        let wanted = normalize(Path::new(path));
+        let resolved = resolve_path(Path::new(""), path);
+        let wanted =
+            normalize(&resolved.map_err(|why| script_error(format!("{}: {why}", display_path(path))))?);
         let mut covering: Vec<(PathBuf, &PathGrant)> = self.covering(access, &wanted).collect();
         covering.sort_by_key(|(rest, _)| rest.components().count());
         for (rest, grant) in covering {
@@ -144,7 +147,9 @@ impl FileGrants {
                 format!("this tool may only {verb} {}", names.join(" "))
             }
         };
-        let wanted = wanted.to_string_lossy();
+        // The advice must be the same for all users.
+        let is_in_home = path.starts_with(['~', '$']);
+        let wanted = if is_in_home { path.to_owned() } else { in_project(&wanted.to_string_lossy()) };
         let needed = match &*wanted {
             "" => String::from("\".\""),
             // Do not suggest a path that is not shown completely.
@@ -169,11 +174,17 @@ fn moved_error(grant: &PathGrant) -> HostError {
     HostError { kind: ToolErrorKind::Permission, message }
 }
 
+/// Returns the path as a spec contains it: a name in the project must not begin like a folder of the user.
+fn in_project(path: &str) -> String {
+    let dot = if path.starts_with(['~', '$']) { "./" } else { "" };
+    format!("{dot}{path}")
+}
+
 /// Creates the error for `wanted`, written as `path`, which is hidden in a granted folder.
 fn hidden_error(access: Access, path: &str, wanted: &Path) -> HostError {
     // The path up to the last hidden component: a grant of that path covers its contents.
     let named = wanted.ancestors().find(|above| above.file_name().is_some_and(is_hidden));
-    let named = named.unwrap_or(wanted).to_string_lossy();
+    let named = in_project(&named.unwrap_or(wanted).to_string_lossy());
     let needed = if display_path(&named) == named { quoted(&named) } else { String::from("…") };
     let key = access.key();
     HostError {

@@ -203,7 +203,9 @@ impl Walk<'_> {
         if self.found.len() >= self.limit {
             return false;
         }
-        self.found.push(format!("{}{path}", self.base));
+        // A name in the project that begins like a folder of the user.
+        let dot = if self.base.is_empty() && path.starts_with(['~', '$']) { "./" } else { "" };
+        self.found.push(format!("{dot}{}{path}", self.base));
         true
     }
 

@@ -7,6 +7,7 @@ use deftool_lang::syntax::quoted;
 use deftool_lang::tool::ToolErrorKind;
 
 use crate::error::{HostError, clean};
+use crate::path::resolve_path;
 use crate::permission::{PathGrant, normalize};
 use crate::script::Script;
 
@@ -67,7 +68,8 @@ impl ProgramGrants {
     pub(super) fn folder(&self, requested: Option<&str>) -> Result<PathBuf, HostError> {
         let Some(requested) = requested else { return Ok(self.root.clone()) };
         let shown = clean(requested, 200);
-        let path = normalize(&self.root.join(requested));
+        let path = resolve_path(&self.root, requested);
+        let path = normalize(&path.map_err(|why| script_error(format!("cwd {shown}: {why}")))?);
         let real = std::fs::canonicalize(&path).map_err(|error| {
             script_error(format!(
                 "cwd {shown}: {}",
