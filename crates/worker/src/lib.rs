@@ -42,8 +42,9 @@ pub use endpoint::{
 pub use observer::{Observation, Observer, RequestObserver};
 pub use own_tool::{InvalidSpec, OwnTool};
 pub use permissions::{
-    endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
-    server_permission_request, server_permission_requests,
+    bios_permission_request, bios_permission_requests, endpoint_permission_request,
+    endpoint_permission_requests, is_remote, names_key, server_permission_request,
+    server_permission_requests,
 };
 pub use server::{NotReady, ServerOptions, WorkerState, WorkerStatus, is_port_free, port_holder};
 pub use tools::{ProjectTools, TrustSource};

@@ -1,5 +1,5 @@
 //! Permission requests of a worker's own spec, in addition to those of its tools: to contact a remote server, to send a
-//! key to it, and to start a server program.
+//! key to it, to start a server program, and to read a BIOS outside of the project.
 //!
 //! The author of the spec chooses these, so they must be granted before a project of another author runs
 //! ([`deftool_project::Trust`]).
@@ -8,12 +8,15 @@
 //!   from the command line or from `OPENAI_BASE_URL`, with the default key variable, never needs a permission.
 //! - Server program: unlike a `:run` permission, the request covers the whole command, its environment, its working
 //!   directory and its port. A change to any of them requires a new permission.
+//! - BIOS: a file in the project needs no permission. Any other is a `:read` permission.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use deftool_lang::spec::{ServerSpec, WorkerSpec};
+use deftool_lang::spec::{HomeFolder, ServerSpec, WorkerSpec};
 use deftool_lang::text::Location;
-use deftool_project::{Load, PermissionRequest, PermissionSet, quote};
+use deftool_project::{Load, PermissionRequest, PermissionSet, outside_bios, quote};
+use deftool_script::{PathGrant, ScriptPermissions};
 use reqwest::Url;
 
 use crate::transport::{has_user, is_on_this_machine};
@@ -39,12 +42,7 @@ pub fn endpoint_permission_request(
         env: sends_key.then(|| worker.api_key_env.clone()).into_iter().collect(),
         ..PermissionSet::default()
     };
-    if grants.is_empty() {
-        return None;
-    }
-    let at = worker.source.map(|source| Location { source, span: worker.name.span });
-    let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
-    Some(PermissionRequest { tool: format!("worker `{}`", worker.name.value), place, grants })
+    if grants.is_empty() { None } else { Some(request_of(load, worker, grants)) }
 }
 
 /// Whether `worker` contacts a server that the spec names and that is not on this machine.
@@ -79,11 +77,28 @@ pub fn server_permission_request(
     named: Option<&str>,
 ) -> Option<PermissionRequest> {
     let server = worker.server.as_ref().filter(|_| named.is_none())?;
-    let grants =
-        PermissionSet { server: BTreeSet::from([format_server(server)]), ..PermissionSet::default() };
+    let server = BTreeSet::from([format_server(server)]);
+    Some(request_of(load, worker, PermissionSet { server, ..PermissionSet::default() }))
+}
+
+/// Returns the permission that `worker` needs to read its BIOS; `None` if it is in the project.
+pub fn bios_permission_request(load: &Load, worker: &WorkerSpec) -> Option<PermissionRequest> {
+    let root = load.root_of(worker.source?)?;
+    let read = vec![PathGrant::new("", outside_bios(root, worker)?)];
+    let permissions = ScriptPermissions { read, ..ScriptPermissions::default() };
+    Some(request_of(load, worker, PermissionSet::of(&permissions, root)))
+}
+
+/// Returns the permission requests of all BIOS files in a project.
+pub fn bios_permission_requests(load: &Load) -> impl Iterator<Item = PermissionRequest> {
+    let workers = load.workers.iter().filter(|worker| worker.valid);
+    workers.filter_map(|worker| bios_permission_request(load, worker))
+}
+
+fn request_of(load: &Load, worker: &WorkerSpec, grants: PermissionSet) -> PermissionRequest {
     let at = worker.source.map(|source| Location { source, span: worker.name.span });
     let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
-    Some(PermissionRequest { tool: format!("worker `{}`", worker.name.value), place, grants })
+    PermissionRequest { tool: format!("worker `{}`", worker.name.value), place, grants }
 }
 
 /// Returns the permission requests of all servers in a project.
@@ -99,6 +114,7 @@ pub fn server_permission_requests(load: &Load) -> Vec<PermissionRequest> {
 fn format_server(server: &ServerSpec) -> String {
     let ServerSpec { command, env, cwd, port } = server;
     let port = port.map(|port| port.to_string());
+    let cwd = cwd.as_deref().map(shown_folder);
     let fixed = [("cwd", cwd.as_deref()), ("port", port.as_deref())];
     let fixed = fixed.into_iter().filter_map(|(name, value)| Some(format!(":{name}={}", quote(value?))));
     let env = env.iter().map(|(name, value)| format!("{}={}", quote(name), quote(value)));
@@ -107,6 +123,16 @@ fn format_server(server: &ServerSpec) -> String {
     let command = command.iter().map(|part| quote(part));
     let separator = if settings.is_empty() { None } else { Some(String::from("--")) };
     settings.into_iter().chain(separator).chain(command).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the working directory of a server for display and comparison. A folder of the user is resolved, because another
+/// environment may lead to a different one.
+fn shown_folder(cwd: &str) -> String {
+    let is_in_home = matches!(HomeFolder::split(cwd), Ok(Some(_)));
+    let resolved = if is_in_home { PathGrant::of_spec(cwd, Path::new("")).ok() } else { None };
+    let escaped = |path: &Path| format!("\"{}\"", path.as_os_str().as_encoded_bytes().escape_ascii());
+    let text = |path: PathBuf| path.to_str().map_or_else(|| escaped(&path), str::to_owned);
+    resolved.map_or_else(|| cwd.to_owned(), |grant| text(grant.path))
 }
 
 #[cfg(test)]

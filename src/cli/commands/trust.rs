@@ -12,7 +12,8 @@ use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::command_dirs;
 use crate::cli::project::trust::{
-    Projects, Store, StoreError, endpoint_permission_requests, server_permission_requests, store_key,
+    Projects, Store, StoreError, bios_permission_requests, endpoint_permission_requests,
+    server_permission_requests, store_key,
 };
 use crate::cli::terminal::output::{eprint_error, eprint_progress, print_json, print_lines};
 
@@ -119,6 +120,7 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
     // Include keys that are not set: other shells may set them.
     wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
     wanted.extend(server_permission_requests(&generation.load));
+    wanted.extend(bios_permission_requests(&generation.load));
     let load = &generation.load;
     wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
     let shown = exact(&root.to_string_lossy());

@@ -31,7 +31,8 @@ pub(super) async fn start(
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
     let root = find_root(&options.project.dirs()?.project)?;
-    let server = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root) };
+    let server = ServerOptions::of_spec(server, &root).map_err(CliError::Usage)?;
+    let server = ServerOptions { key, model, dialect, ..server };
     let begun = Instant::now();
     let worker = Worker::start_managed(config, tools, server);
     let ready = wait_until_ready(&worker).await;

@@ -7,6 +7,7 @@ use deftool_lang::spec::{ToolKind, WorkerSpec};
 use deftool_project::{Generation, PermissionRequest, PermissionSet, Trust, permission_requests};
 
 use super::servers::Servers;
+use crate::cli::project::trust::bios_permission_request;
 
 /// What a worker of a project uses, and the permissions for it.
 pub(in crate::cli) struct Requirements {
@@ -32,7 +33,8 @@ impl Requirements {
         let uses = tools.len() + servers.count();
         let mut of_tools = permission_requests(&generation.load, tools);
         of_tools.extend(servers.permission_requests(&generation.load));
-        Self { servers, own: Vec::new(), of_tools, uses, left_out: HashSet::new() }
+        let own = bios_permission_request(&generation.load, spec).into_iter().collect();
+        Self { servers, own, of_tools, uses, left_out: HashSet::new() }
     }
 
     /// Returns all permissions.

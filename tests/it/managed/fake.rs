@@ -33,7 +33,7 @@ pub(super) fn options(behaviour: &str) -> ServerOptions {
         port: None,
     };
     crate::support::process::set_guard();
-    let mut options = ServerOptions::of_spec(&spec, Path::new("/"));
+    let mut options = ServerOptions::of_spec(&spec, Path::new("/")).unwrap();
     options.limits.start = Duration::from_secs(60);
     options.limits.first_restart_delay = Duration::from_millis(20);
     options

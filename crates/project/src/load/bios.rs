@@ -1,27 +1,39 @@
 //! The BIOS file of a worker, which `:bios` names.
 //!
-//! It is read when a worker starts, and by checks, which report errors early. Its text is sent to a server, so the file
-//! must be inside the project and not hidden: a spec cannot send `.env`. Placeholders are described at
-//! [`deftool_lang::spec::bios_pieces`].
+//! Its text is sent to a server, so a file in the project must not be hidden: a spec cannot send `.env`. A file outside of
+//! the project requires trust, and is read only when a worker starts. Checks read the others, to report errors early.
+//! Placeholders are described at [`deftool_lang::spec::bios_pieces`].
 
 use std::collections::HashSet;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use deftool_lang::spec::{BiosPiece, BiosSource, Placeholder, WorkerSpec, bios_pieces, nearest};
+use deftool_lang::spec::{BiosPiece, BiosSource, HomeFolder, Placeholder, WorkerSpec, bios_pieces, nearest};
 use deftool_lang::text::Location;
-use deftool_script::hidden_names;
+use deftool_script::{hidden_names, resolve_path};
 
 use super::outside::sendable;
 use super::read::{Known, read_regular};
 use crate::model::Load;
+use crate::paths::{normalize, resolve_links};
 use crate::rules;
 use crate::rules::bios_placeholder::UnknownPlaceholder;
 
 /// Maximum size of a BIOS in bytes. It is sent with every turn.
 const MAX_BYTES: u64 = 256 << 10;
 
+/// Returns the BIOS file of `worker`, with links resolved, if it is outside of the project at `root`. It may be read only if
+/// the user trusts the project with it. Returns `None` for a link out of the project, which is never followed.
+pub fn outside_bios(root: &Path, worker: &WorkerSpec) -> Option<PathBuf> {
+    let BiosSource::File(named) = &worker.bios else { return None };
+    let path = normalize(&resolve_path(root, &named.value).ok()?);
+    if path.starts_with(normalize(root)) {
+        return None;
+    }
+    Some(resolve_links(&path)).filter(|path| !path.starts_with(resolve_links(root)))
+}
+
 /// Returns the text of the BIOS of `worker` in the project at `root`. The text is empty if the BIOS is off. Returns
-/// `None` for the built-in BIOS.
+/// `None` for the built-in BIOS. The caller has checked the permission for [`outside_bios`].
 ///
 /// # Errors
 /// If the file cannot be used. The message names the file.
@@ -33,16 +45,15 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
     };
     let name = &named.value;
     let error = |why: &str| format!("the BIOS `{name}` of worker `{}`: {why}", worker.name.value);
-    let is_inside =
-        Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !is_inside || name.is_empty() {
-        return Err(error("not a path inside the project"));
-    }
-    if hidden_names(Path::new(name)).next().is_some() {
-        return Err(error("hidden files are not sent; copy the text to a file that is not hidden"));
-    }
-    let read = sendable(root, &root.join(name))
-        .and_then(|found| read_regular(&found, Known::Nothing, MAX_BYTES + 1));
+    let path = resolve_path(root, name).map_err(|why| error(&why))?;
+    let found = match outside_bios(root, worker) {
+        Some(path) => Ok(path),
+        None if is_hidden_in(root, &path) => {
+            return Err(error("hidden files are not sent; copy the text to a file that is not hidden"));
+        }
+        None => sendable(root, &path),
+    };
+    let read = found.and_then(|found| read_regular(&found, Known::Nothing, MAX_BYTES + 1));
     let bytes = read.map_err(|cause| error(&deftool_lang::text::one_line(cause.to_string())))?.bytes;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(error("larger than 256 KiB, and it is sent with every turn"));
@@ -50,10 +61,25 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
     String::from_utf8(bytes).map(Some).map_err(|_| error("not UTF-8"))
 }
 
-/// Reports unusable BIOS files and unknown placeholders in them.
+/// Returns whether a name in `path` below `root` is hidden.
+fn is_hidden_in(root: &Path, path: &Path) -> bool {
+    let (path, root) = (normalize(path), normalize(root));
+    path.strip_prefix(root).is_ok_and(|inside| hidden_names(inside).next().is_some())
+}
+
+/// Returns whether the file is in the project on every machine.
+fn is_in_project(name: &str) -> bool {
+    let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    HomeFolder::split(name) == Ok(None) && Path::new(name).components().all(is_inside)
+}
+
+/// Reports unusable BIOS files in the project, and unknown placeholders in them.
 pub(super) fn report_bios(load: &mut Load) {
     for worker in &mut load.workers {
         let (Some(source), BiosSource::File(named)) = (worker.source, &worker.bios) else { continue };
+        if !is_in_project(&named.value) {
+            continue;
+        }
         let Some(root) = load.roots.get(&source) else { continue };
         let at = Location { source, span: named.span };
         match read_bios(root, worker) {

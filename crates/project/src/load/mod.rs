@@ -29,7 +29,7 @@ use deftool_lang::spec::rules::merge_style;
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
-pub use bios::read_bios;
+pub use bios::{outside_bios, read_bios};
 pub(crate) use cache::Cache;
 pub use discover::{find_root, resolve_inputs};
 pub(crate) use discover::{resolve_paths, scan_scripts};

@@ -4,8 +4,8 @@ use deftool_lang::text::Location;
 rule! {
     /// a worker with an unusable BIOS file
     ///
-    /// `:bios` names a file inside the project. Its text is sent as the first system message. If the file cannot be
-    /// read, the worker does not start.
+    /// `:bios` names a file whose text is sent as the first system message. If the file cannot be read, the worker does not
+    /// start. A file outside of the project is not checked.
     ///
     /// ```eld fails
     /// (defworker :name "local" :bios "bios.txt")

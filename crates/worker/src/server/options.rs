@@ -6,6 +6,7 @@ use std::time::Duration;
 use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_lang::text::one_line;
 use deftool_record::Redactor;
+use deftool_script::resolve_path;
 
 use super::plan::Plan;
 use super::port::{free_port, is_port_free, port_holder};
@@ -89,17 +90,21 @@ impl std::fmt::Debug for ServerOptions {
 
 impl ServerOptions {
     /// Creates the options from the spec of a project at `root`.
-    pub fn of_spec(spec: &ServerSpec, root: &Path) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If the working directory is a folder of the user that is not known.
+    pub fn of_spec(spec: &ServerSpec, root: &Path) -> Result<Self, String> {
+        let cwd = spec.cwd.as_deref().map_or_else(|| Ok(root.to_owned()), |cwd| resolve_path(root, cwd));
+        Ok(Self {
             command: spec.command.clone(),
             env: spec.env.clone(),
-            cwd: spec.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
+            cwd: cwd.map_err(|why| format!("working directory of the server: {why}"))?,
             port: spec.port,
             key: None,
             model: None,
             dialect: None,
             limits: ServerLimits::default(),
-        }
+        })
     }
 
     /// Returns the command as one line for messages, without secrets.
@@ -165,7 +170,7 @@ mod tests {
     use super::*;
 
     fn options(spec: &ServerSpec) -> ServerOptions {
-        ServerOptions::of_spec(spec, Path::new("/project"))
+        ServerOptions::of_spec(spec, Path::new("/project")).unwrap()
     }
 
     fn spec() -> ServerSpec {

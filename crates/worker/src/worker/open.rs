@@ -18,7 +18,9 @@ use crate::driver::ResultError;
 use crate::endpoint::{EndpointError, EndpointOptions, api_of, find_endpoint};
 use crate::observer::Observer;
 use crate::own_tool::{OwnTool, own_tools as source_of_own_tools};
-use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
+use crate::permissions::{
+    bios_permission_request, endpoint_permission_request, names_key, server_permission_request,
+};
 use crate::server::{NotReady, ServerOptions};
 use crate::tools::{ProjectTools, TrustSource};
 use crate::transport::HttpTransport;
@@ -60,11 +62,14 @@ pub enum OpenError {
     /// The file of `:bios` cannot be read.
     #[error("{0}")]
     Bios(String),
+    /// The working directory of the managed server is not known.
+    #[error("{0}")]
+    Folder(String),
     /// No server was found.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The spec needs permissions that were not granted: to start a server, to contact a remote server, or to send a
-    /// key.
+    /// The spec needs permissions that were not granted: to start a server, to contact a remote server, to send a key, or
+    /// to read a BIOS outside of the project.
     #[error(
         "not trusted: {}; review the specs, then grant trust with `OpenWorker::trust`",
         missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
@@ -246,6 +251,7 @@ impl OpenWorker {
         let sends_key = api_key.is_none() && key.is_some();
         let missing = server_permission_request(&generation.load, &spec, endpoint.as_deref()).into_iter();
         let missing = missing
+            .chain(bios_permission_request(&generation.load, &spec))
             .chain(endpoint_permission_request(&generation.load, &spec, endpoint.as_deref(), sends_key))
             .collect();
         let missing = trust.of(&generation).refused(missing);
@@ -271,7 +277,8 @@ impl OpenWorker {
                 return Err(OpenError::NoGuard);
             }
             let dialect = spec.dialect;
-            let options = ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root) };
+            let server = ServerOptions::of_spec(server, &root).map_err(OpenError::Folder)?;
+            let options = ServerOptions { key, model, dialect, ..server };
             let worker = Self::managed(config, tools, options).await?;
             return Ok(worker);
         }

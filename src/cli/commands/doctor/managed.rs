@@ -4,6 +4,7 @@ use std::path::Path;
 
 use deftool_lang::spec::{ServerSpec, WorkerSpec};
 use deftool_project::Generation;
+use deftool_script::resolve_path;
 use deftool_worker::{is_port_free, port_holder};
 
 use super::line::Line;
@@ -13,7 +14,11 @@ use crate::cli::project::trust::{missing_permissions, server_permission_request}
 pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {
     let name = &worker.name.value;
     let root = generation.load.root.as_deref().unwrap_or(Path::new("."));
-    let folder = server.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd));
+    let folder = server.cwd.as_deref().map_or_else(|| Ok(root.to_owned()), |cwd| resolve_path(root, cwd));
+    let folder = match folder {
+        Ok(folder) => folder,
+        Err(why) => return Line::error("server", why, "correct the server's :cwd"),
+    };
     if !folder.is_dir() {
         let message = format!(
             "working directory `{}` of the server of worker `{name}` does not exist",

@@ -10,8 +10,8 @@ use deftool_project::{Generation, PermissionRequest, mcp_permission_request, per
 use super::line::{Line, counted, list};
 use crate::cli::outcome::environment;
 use crate::cli::project::trust::{
-    Store, StoreError, endpoint_permission_requests, missing_permissions, server_permission_requests,
-    state_folder,
+    Store, StoreError, bios_permission_requests, endpoint_permission_requests, missing_permissions,
+    server_permission_requests, state_folder,
 };
 
 pub(super) fn check(generation: &Generation) -> Line {
@@ -24,6 +24,7 @@ pub(super) fn check(generation: &Generation) -> Line {
     let managed = server_permission_requests(&generation.load);
     let servers = managed.len();
     requests.extend(managed);
+    requests.extend(bios_permission_requests(&generation.load));
     let load = &generation.load;
     requests.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
     if requests.is_empty() {

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::ReplayOptions as Options;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
+use crate::cli::project::trust::{bios_permission_request, missing_permissions};
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, eprint_progress, paint, print_json, print_styled};
 use crate::cli::worker::secrets::secrets;
@@ -173,7 +174,7 @@ impl<'o> Replayer<'o> {
                 return played;
             }
         };
-        let config = match WorkerConfig::of_project(&self.root, &spec) {
+        let config = match self.config_of(&spec) {
             Ok(config) => config,
             Err(why) => {
                 played.error = Some(why);
@@ -198,6 +199,18 @@ impl<'o> Replayer<'o> {
             }
         }
         played
+    }
+
+    /// Returns the configuration of the worker.
+    ///
+    /// # Errors
+    /// If its BIOS cannot be read, or is outside of the project and not trusted.
+    fn config_of(&self, spec: &WorkerSpec) -> Result<WorkerConfig, String> {
+        let bios = bios_permission_request(&self.generation.load, spec).into_iter().collect();
+        if let Some(missing) = missing_permissions(&self.generation, bios).first() {
+            return Err(format!("not trusted: {missing}; review the spec, then run `deftool trust grant`"));
+        }
+        WorkerConfig::of_project(&self.root, spec)
     }
 
     /// Returns the worker of `--worker`, or the recorded worker.

@@ -9,8 +9,8 @@ mod state;
 mod store;
 
 pub(in crate::cli) use deftool_worker::{
-    endpoint_permission_request, endpoint_permission_requests, server_permission_request,
-    server_permission_requests,
+    bios_permission_request, bios_permission_requests, endpoint_permission_request,
+    endpoint_permission_requests, server_permission_request, server_permission_requests,
 };
 pub(in crate::cli) use prompt::{
     ProjectTrust, missing_permissions, report_untrusted, store_key, stored_trust, untrusted,

@@ -349,6 +349,8 @@ fn a_bios_cannot_be_a_hidden_file() {
         "scripts/secret",
         "plain.txt",
         "odd",
+        &clone.home.project.path(".env").display().to_string(),
+        &clone.home.project.path("visible").display().to_string(),
     ];
     let mut succeeded = Vec::new();
     for name in names {
