@@ -81,6 +81,11 @@ pub(crate) fn scripts_folder(root: &Path) -> PathBuf {
     root.join("scripts")
 }
 
+/// Returns the folders of a project that may contain scripts. Those below `specs/` are shared with their specs.
+pub(crate) fn folders_with_scripts(root: &Path) -> [PathBuf; 2] {
+    [scripts_folder(root), root.join("specs")]
+}
+
 /// Returns the folder of shared modules.
 pub(crate) fn lib_folder(root: &Path) -> PathBuf {
     scripts_folder(root).join("lib")

@@ -9,7 +9,7 @@ use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
-    is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, normalize, scripts_folder,
+    folders_with_scripts, is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, normalize,
 };
 
 /// Maximum folder depth of a scan.
@@ -289,11 +289,11 @@ fn examine(
     Some(Found::File(Some(entry.metadata().ok()?)))
 }
 
-/// Scans the scripts of a project: all files below `scripts/`, used or not. Hidden files, such as lock files of editors,
-/// are skipped.
+/// Scans the scripts of a project: all files below `scripts/` and `specs/`, used or not. Hidden files, such as lock files
+/// of editors, are skipped.
 pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
     let bounds = Bounds::of_scripts(root);
-    let mut pending = vec![(scripts_folder(root), 0)];
+    let mut pending: Vec<_> = folders_with_scripts(root).map(|folder| (folder, 0)).into();
     let mut entered = HashSet::new();
     while let Some((folder, depth)) = pending.pop() {
         let Ok(metadata) = bounds.check(&folder).and_then(std::fs::metadata) else { continue };
@@ -335,12 +335,12 @@ pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
     }
 }
 
-/// Returns the test scripts in `scripts/` and its subfolders, sorted.
+/// Returns the test scripts in `scripts/`, `specs/` and their subfolders, sorted.
 pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entered = HashSet::new();
     let bounds = Bounds::of_scripts(root);
-    let mut pending = vec![(root.join("scripts"), 0)];
+    let mut pending: Vec<_> = folders_with_scripts(root).map(|folder| (folder, 0)).into();
     while let Some((folder, depth)) = pending.pop() {
         if bounds.check(&folder).is_err() {
             continue;

@@ -14,7 +14,7 @@ use crate::load::cache::Cache;
 use crate::load::model::ScriptFile;
 use crate::model::Load;
 use crate::parallel;
-use crate::paths::{is_test_script, lib_folder, scripts_folder};
+use crate::paths::{folders_with_scripts, is_test_script, lib_folder};
 use crate::rules::module_does_not_compile;
 
 /// The problem of a file.
@@ -32,8 +32,9 @@ pub(super) fn report_loose(
     from: &Path,
     is_reported: impl Fn(&str) -> bool,
 ) {
-    let (scripts, lib) = (scripts_folder(root), lib_folder(root));
-    let folders = cache.snapshot().scripts.iter().filter(|(folder, _)| folder.starts_with(&scripts));
+    let (of_scripts, lib) = (folders_with_scripts(root), lib_folder(root));
+    let is_inside = |folder: &Path| of_scripts.iter().any(|scripts| folder.starts_with(scripts));
+    let folders = cache.snapshot().scripts.iter().filter(|(folder, _)| is_inside(folder));
     let listed = folders.flat_map(|(_, files)| files);
     let mut paths: Vec<&PathBuf> =
         listed.filter(|path| is_test_script(path) || path.starts_with(&lib)).collect();

@@ -1,7 +1,7 @@
 //! Test scripts of a project: locates and reads them with their modules. Does not run them.
 //!
-//! A file called `NAME_test.lua` or `NAME_test.luau` below `scripts/` is a test script, unless it is the script of a
-//! tool (a tool may be called `run_test`).
+//! A file called `NAME_test.lua` or `NAME_test.luau` below `scripts/` or `specs/` is a test script, unless it is the
+//! script of a tool (a tool may be called `run_test`).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -74,10 +74,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir_all(root.join("scripts/lib/deep")).unwrap();
+        fs::create_dir_all(root.join("specs/shared")).unwrap();
         for (file, text) in [
             ("scripts/a_test.lua", "require('./lib/m')"),
             ("scripts/lib/b_test.lua", "require('./m') require('./absent') require('../../outside')"),
             ("scripts/lib/deep/c_test.lua", "require('../m')"),
+            ("specs/shared/d_test.lua", "require('../../scripts/lib/m')"),
             ("scripts/lib/m.lua", "return require('./deep/n')"),
             ("scripts/lib/deep/n.luau", "return 1"),
             ("outside.lua", "return 1"),
@@ -86,7 +88,7 @@ mod tests {
         }
         // Problems with modules are reported when the test runs.
         let tests = find_tests(&Load::default(), root, root, None).unwrap();
-        assert_eq!(tests.len(), 3);
+        assert_eq!(tests.len(), 4);
         let modules = |test: &TestScript| test.script.modules.iter().map(Arc::as_ptr).collect::<Vec<_>>();
         for test in &tests {
             let names: Vec<_> = test.script.modules.iter().map(|module| module.path()).collect();
