@@ -1,6 +1,6 @@
 //! The formatter on typical specs of 0.5 MB and 5 MB: `cargo bench --bench fmt`. Equal rates show that time is linear.
 
-use deftool_lang::spec::{FileKind, format};
+use deftool_lang::spec::{FileKind, ToolForms, format};
 use deftool_lang::text::{SourceFile, Sources};
 use divan::counter::BytesCount;
 
@@ -36,7 +36,7 @@ fn main() {
 fn lay_out(bencher: divan::Bencher<'_, '_>, bytes: usize) {
     let text = corpus(bytes);
     let source = Sources::new().add(SourceFile::new("corpus.eld", ""));
-    bencher
-        .counter(BytesCount::of_str(&text))
-        .bench(|| format(source, divan::black_box(&text), FileKind::Specs).map_err(drop));
+    bencher.counter(BytesCount::of_str(&text)).bench(|| {
+        format(source, divan::black_box(&text), FileKind::Specs, &ToolForms::default()).map_err(drop)
+    });
 }

@@ -16,7 +16,9 @@ pub fn format(project: &Project, path: &Path, range: Option<Span>) -> Vec<Edit> 
         return Vec::new();
     };
     let kind = FileKind::of_name(&path.to_string_lossy());
-    let Ok(formatted) = spec::format(Sources::new().id_ahead(0), &text, kind) else { return Vec::new() };
+    let forms = &project.load().tool_forms;
+    let formatted = spec::format(Sources::new().id_ahead(0), &text, kind, forms);
+    let Ok(formatted) = formatted else { return Vec::new() };
     let diff = TextDiff::configure().algorithm(Algorithm::Histogram).diff_lines(&*text, &formatted);
     let starts = |text: &str| -> Vec<usize> {
         let mut at = 0;

@@ -3,11 +3,12 @@
 //! [`Outline`] walks the syntax tree along the tables of [`deftool_lang::spec::reference`]. Unlike lowering, it also
 //! describes forms that are incomplete or invalid, as they are while a user types.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::spec::reference::{Key, KeyValue, Plist, key};
-use deftool_lang::spec::{FileKind, plist_of_form};
+use deftool_lang::spec::{FileKind, ToolForms, tabled_plists};
 use deftool_lang::syntax::{Kind, NodeId, Tree, parse};
 use deftool_lang::text::{Sources, Span};
 
@@ -64,16 +65,19 @@ pub(crate) struct Outline {
 impl Outline {
     /// Returns the outline of a spec file.
     pub(crate) fn of(project: &Project, path: &Path) -> Option<Self> {
-        Some(Self::of_text(project.text(path)?, FileKind::of_name(&path.to_string_lossy())))
+        let (text, kind) = (project.text(path)?, FileKind::of_name(&path.to_string_lossy()));
+        Some(Self::of_text(text, kind, &project.load().tool_forms))
     }
 
-    pub(crate) fn of_text(text: Arc<str>, kind: FileKind) -> Self {
+    fn of_text(text: Arc<str>, kind: FileKind, tool_forms: &ToolForms) -> Self {
         let (tree, _) = parse(Sources::new().id_ahead(0), &kind.code_of(&text));
+        let tabled = if kind.is_code() { tabled_plists(&tree, &text, tool_forms) } else { BTreeSet::new() };
         let mut outline = Self { text, tree, kind, forms: Vec::new(), parts: Vec::new() };
         let mut pending: Vec<NodeId> = outline.tree.roots().collect();
         pending.reverse();
         while let Some(node) = pending.pop() {
-            if let Some((plist, skipped)) = outline.form_at(node) {
+            let tool = tabled.contains(&node).then_some((Plist::Tool, 0));
+            if let Some((plist, skipped)) = tool.or_else(|| outline.form_at(node, tool_forms)) {
                 outline.forms.push(Form { node, plist });
                 outline.walk(node, plist, skipped);
             } else if kind.is_code() {
@@ -88,15 +92,17 @@ impl Outline {
     }
 
     /// Returns the plist of the form at `node`, and the number of elements before it.
-    fn form_at(&self, node: NodeId) -> Option<(Plist, usize)> {
+    fn form_at(&self, node: NodeId, tool_forms: &ToolForms) -> Option<(Plist, usize)> {
         let mut children = self.tree.children(node);
         let head = children.next().filter(|_| self.tree.kind(node) == Kind::List)?;
         match self.tree.kind(head) {
             // In Emacs Lisp, the names of forms occur in calls and declarations too.
             Kind::Symbol => {
+                let (plist, skipped) = tool_forms.plist_of_form(self.text_of(head))?;
+                let mut after = children.skip(skipped - 1);
                 let is_meant = self.kind == FileKind::Specs
-                    || children.next().is_some_and(|next| self.tree.kind(next) == Kind::Keyword);
-                plist_of_form(self.text_of(head)).filter(|_| is_meant).map(|plist| (plist, 1))
+                    || after.next().is_some_and(|next| self.tree.kind(next) == Kind::Keyword);
+                is_meant.then_some((plist, skipped))
             }
             Kind::Keyword if self.kind == FileKind::Specs => Some((Plist::Tool, 0)),
             _ => None,
@@ -129,7 +135,8 @@ impl Outline {
         }
         match role {
             Role::Plist(plist) => {
-                parts.extend(self.tree.children(node).take(skipped).map(|head| (head, Role::Head, 0)));
+                let head = self.tree.children(node).take(skipped.min(1));
+                parts.extend(head.map(|head| (head, Role::Head, 0)));
                 let mut of = None;
                 for child in children.skip(skipped) {
                     if self.is_key(child) {

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use deftool_lang::spec::FileKind;
 use deftool_script::{PathGrant, is_hidden};
 
 /// File extensions of spec files.
@@ -103,6 +104,11 @@ pub(crate) fn is_listed_script(path: &Path) -> bool {
 
 pub(crate) fn is_spec(path: &Path) -> bool {
     ends_in(path, &SPEC_EXTENSIONS)
+}
+
+/// Returns whether specs in the file stand among other code.
+pub(crate) fn is_code(path: &Path) -> bool {
+    FileKind::of_name(&path.to_string_lossy()).is_code()
 }
 
 /// Returns whether `path`, relative to a folder of spec files, is a spec file that a load of the folder reads.

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use deftool_lang::spec::{FileKind, format};
+use deftool_lang::spec::{FileKind, ToolForms, format};
 use deftool_lang::syntax::print::FormatError;
 use deftool_lang::text::{Sources, count};
 use deftool_process::files::{BYTE_ORDER_MARK, replace_text};
-use deftool_project::{OutsideLink, SourceText, display_name, read_source, read_stream, resolve_inputs};
+use deftool_project::{
+    Input, OutsideLink, SourceText, display_name, read_source, read_stream, read_tool_forms, resolve_inputs,
+};
 
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
@@ -52,9 +54,11 @@ pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
         eprint_error(&format!("cannot format {}: {why}", display_name(path, &dirs.current)));
         counts.failed += 1;
     }
-    for path in inputs.iter().flat_map(|input| &input.files) {
+    let forms: Vec<ToolForms> = inputs.iter().map(read_tool_forms).collect();
+    let files = inputs.iter().zip(&forms);
+    for (path, forms) in files.flat_map(|(input, forms)| input.files.iter().map(move |path| (path, forms))) {
         // Continue with the other files after an error.
-        match format_file(path, options, &dirs.current) {
+        match format_file(path, forms, options, &dirs.current) {
             Ok(Outcome::Changed) => counts.changed += 1,
             Ok(Outcome::Unchanged) => counts.unchanged += 1,
             Ok(Outcome::Refused) => counts.failed += 1,
@@ -79,9 +83,14 @@ enum Outcome {
     Refused,
 }
 
-fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outcome, CliError> {
+fn format_file(
+    path: &Path,
+    forms: &ToolForms,
+    options: &FmtOptions,
+    current: &Path,
+) -> Result<Outcome, CliError> {
     let name = display_name(path, current);
-    let Some((before, after)) = format_source(read_source(path)?, &name, current) else {
+    let Some((before, after)) = format_source(read_source(path)?, &name, forms, current) else {
         return Ok(Outcome::Refused);
     };
     if before == after {
@@ -101,7 +110,8 @@ fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> 
     let name = display_name(&options.stdin_filename, current);
     let text = read_stream(&name, std::io::stdin())?;
     let mark = if text.has_mark { String::from_utf8_lossy(BYTE_ORDER_MARK) } else { "".into() };
-    let Some((before, after)) = format_source(text, &name, current) else { return Ok(Exit::Failed) };
+    let forms = read_tool_forms(&Input::of_file(current.join(&options.stdin_filename)));
+    let Some((before, after)) = format_source(text, &name, &forms, current) else { return Ok(Exit::Failed) };
     if options.writes() {
         print(&format!("{mark}{after}"));
         return Ok(Exit::Clean);
@@ -114,7 +124,12 @@ fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> 
 }
 
 /// Returns the text before and after formatting. Reports the reason and returns `None` if the text cannot be formatted.
-fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String, String)> {
+fn format_source(
+    text: SourceText,
+    name: &str,
+    forms: &ToolForms,
+    current: &Path,
+) -> Option<(String, String)> {
     let mut sources = Sources::new();
     let (file, damage) = text.into_source(sources.id_ahead(0), current);
     let source = sources.add(file);
@@ -130,7 +145,7 @@ fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String
             clean(name)
         ));
     }
-    match format(source, before, kind) {
+    match format(source, before, kind, forms) {
         Ok(after) => Some((before.to_string(), after)),
         Err(FormatError::Syntax(findings)) => {
             eprint_findings(&findings, &sources);

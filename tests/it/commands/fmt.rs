@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use deftool_lang::spec::{FileKind, format};
+use deftool_lang::spec::{FileKind, ToolForms, format};
 use deftool_lang::syntax::print::FormatError;
 use deftool_lang::syntax::{Kind, parse};
 use deftool_lang::text::{SourceFile, Sources};
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 }
 
 fn format_text(text: &str, kind: FileKind) -> Result<String, FormatError> {
-    format(Sources::new().add(SourceFile::new("spec", "")), text, kind)
+    format(Sources::new().add(SourceFile::new("spec", "")), text, kind, &ToolForms::default())
 }
 
 /// Returns the kinds and texts of all tokens, and the comments.

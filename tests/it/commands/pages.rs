@@ -157,6 +157,7 @@ pages! {
     script_tests,
     stub,
     test,
+    tool_forms,
     toolbox,
     trust,
     types,

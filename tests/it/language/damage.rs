@@ -7,7 +7,7 @@ use std::time::Duration;
 use deftool_lang::diagnostic::render::{json_report, render_concise, render_human};
 use deftool_lang::diagnostic::{Severity, apply_fixes};
 use deftool_lang::schema::{Target, check_tool, check_tools, emit};
-use deftool_lang::spec::{FileKind, format, lower};
+use deftool_lang::spec::{FileKind, ToolForms, format, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::rules;
@@ -135,8 +135,9 @@ fn process(text: &str, kind: FileKind, render: bool, of_spec: bool) {
                 "fixes break {text:?}, which becomes {fixed:?}"
             );
         }
-        if let Ok(laid_out) = format(source, text, kind) {
-            assert_eq!(format(source, &laid_out, kind).unwrap(), laid_out, "from {text:?}");
+        let none = ToolForms::default();
+        if let Ok(laid_out) = format(source, text, kind, &none) {
+            assert_eq!(format(source, &laid_out, kind, &none).unwrap(), laid_out, "from {text:?}");
         }
     }
 }

@@ -130,3 +130,22 @@ fn nested_allows() {
         format!("{allows}{}{}", "(gptel-make-tool :name \"a\")\n".repeat(many), ")".repeat(many))
     });
 }
+
+#[test]
+fn wrappers_and_tables_of_tools() {
+    assert_linear("a.el", 3_000, |many| {
+        let wrappers = (0..many).map(|number| {
+            format!("(defun f{number} (&rest args) (apply #'gptel-make-tool args)) (f{number} :name \"a\")\n")
+        });
+        let loops = "(dolist (spec specs) (apply #'gptel-make-tool spec))\n".repeat(many);
+        format!(
+            "(defvar specs '({}))\n{loops}{}",
+            "(:name \"x\") ".repeat(many),
+            wrappers.collect::<String>()
+        )
+    });
+    assert_linear("a.el", 20_000, |many| {
+        let nested = "(let ((specs nil)) (dolist (spec specs) (apply #'gptel-make-tool spec)".repeat(many);
+        format!("{nested}{}", "))".repeat(many))
+    });
+}

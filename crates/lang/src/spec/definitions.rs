@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::tool::{Tool, ToolKind};
+use super::tool_forms::{ToolForm, Wrapper};
 use super::worker::WorkerSpec;
 use crate::text::{SourceId, Span, Spanned};
 
@@ -17,6 +18,8 @@ pub struct Definitions {
     pub mcp_servers: Vec<McpServer>,
     /// Silenced and raised rules, in source order.
     pub lints: Vec<Lint>,
+    /// Functions and macros that make tools, and are not declared in `:tool-forms`.
+    pub wrappers: Vec<Wrapper>,
     /// The tools that were not selected, in source order.
     pub skipped: Vec<(ToolKind, String)>,
 }
@@ -36,6 +39,7 @@ impl Definitions {
         self.workers.retain(|worker| keep(worker.span));
         self.mcp_servers.retain(|server| keep(server.span));
         self.lints.retain(|lint| keep(lint.span));
+        self.wrappers.retain(|wrapper| keep(wrapper.span()));
     }
 }
 
@@ -88,7 +92,7 @@ pub enum McpTransport {
     Url(String),
 }
 
-/// Rules that are silenced or raised in the whole project: `deflint`. Codes or names, as written.
+/// Settings of the whole project: `deflint`. Rules are codes or names, as written.
 #[derive(Debug, Clone)]
 pub struct Lint {
     /// The file that defines it.
@@ -99,4 +103,6 @@ pub struct Lint {
     pub allow: Vec<Spanned<String>>,
     /// Rules that `check` reports as errors.
     pub deny: Vec<Spanned<String>>,
+    /// Heads of forms in Emacs Lisp that are read like `gptel-make-tool`.
+    pub tool_forms: Vec<ToolForm>,
 }

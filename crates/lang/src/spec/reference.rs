@@ -111,7 +111,7 @@ pub const FORMS: [FormDoc; 5] = [
     FormDoc {
         head: "deflint",
         plist: Plist::Lint,
-        doc: "Findings to silence in the project, and findings to raise to errors.",
+        doc: "Findings to silence in the project, findings to raise to errors, and heads of tool forms.",
     },
 ];
 
@@ -389,9 +389,15 @@ pub(super) const MCP: [Key; 10] = [
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"30s\"`."),
 ];
 
-pub(super) const LINT: [Key; 2] = [
+pub(super) const LINT: [Key; 3] = [
     key_of("allow", KeyValue::Rules, "The rules that are silenced in the project."),
     key_of("deny", KeyValue::Rules, "The rules whose findings `check` reports as errors."),
+    key_of(
+        "tool-forms",
+        KeyValue::Any,
+        "Your functions and macros that take the keys of a tool: forms with these heads in Emacs Lisp are read like \
+         `gptel-make-tool`. `(NAME :skip 1)`: one argument comes before the keys.",
+    ),
 ];
 
 /// The keys of an argument: those of gptel, then all keywords.

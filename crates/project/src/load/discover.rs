@@ -1,6 +1,6 @@
 //! Resolution of command arguments to spec files and scripts.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
-    folders_with_scripts, is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, normalize,
+    ends_in, folders_with_scripts, is_code, is_hidden_path, is_listed_script, is_script, is_spec,
+    is_test_script, normalize,
 };
 
 /// Maximum folder depth of a scan.
@@ -80,17 +81,37 @@ impl Input {
         Ok(Self { root: Some(root), files, whole_project: true, outside, ..Self::default() })
     }
 
-    /// Returns the other spec files of the project, which may contain project-wide settings. Adds them to `snapshot`.
+    /// Returns the other spec files of the project, which may contain project-wide settings. For Emacs Lisp outside of a
+    /// project, these are the `.eld` files in its folder. Adds them to `snapshot`.
     ///
     /// # Errors
     /// If a folder cannot be read.
     pub(crate) fn other_specs(&self, snapshot: &mut Snapshot) -> Result<Vec<PathBuf>, ProjectError> {
-        let Some(root) = self.root.as_ref().filter(|_| !self.whole_project) else {
+        if self.whole_project {
             return Ok(Vec::new());
-        };
-        let named = self.files.iter().filter_map(|file| FileId::at(file));
+        }
+        let mut named = self.files.iter().filter_map(|file| FileId::at(file)).collect();
+        let Some(root) = &self.root else { return Ok(self.specs_beside(&named, snapshot)) };
         let bounds = Bounds::of([&**root]);
-        Ok(spec_files(&root.join("specs"), &bounds, &mut named.collect(), snapshot)?.files)
+        Ok(spec_files(&root.join("specs"), &bounds, &mut named, snapshot)?.files)
+    }
+
+    /// Returns the `.eld` files in the folders of files with Emacs Lisp, sorted. Links and hidden files are skipped.
+    fn specs_beside(&self, named: &HashSet<FileId>, snapshot: &mut Snapshot) -> Vec<PathBuf> {
+        let code = self.files.iter().filter(|path| is_code(path));
+        let folders: BTreeSet<&Path> = code.filter_map(|path| path.parent()).collect();
+        let mut found = Vec::new();
+        for path in folders.into_iter().flat_map(entries) {
+            let is_settings = ends_in(&path, &["eld"]) && !is_hidden_path(&path);
+            let Some(metadata) = path.symlink_metadata().ok().filter(|_| is_settings) else { continue };
+            if metadata.is_file() && !named.contains(&FileId::of(&path, &metadata)) {
+                snapshot.add_found(&path, &metadata);
+                snapshot.watch_entry(&path);
+                found.push(path);
+            }
+        }
+        found.sort_unstable();
+        found
     }
 }
 

@@ -17,6 +17,7 @@ mod read;
 mod scripts;
 mod snapshot;
 mod specs;
+mod wrappers;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -39,6 +40,7 @@ pub use read::{SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
 pub use scripts::{TestScript, find_tests, script_candidates};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
+pub use specs::read_tool_forms;
 pub(crate) use specs::read_workers;
 
 /// Reads all spec files of `inputs` and the scripts of their tools.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::spec::{McpServer, Tool, ToolKind, WorkerSpec};
+use deftool_lang::spec::{McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
 use deftool_lang::text::{SourceFile, SourceId};
 use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
@@ -23,6 +23,10 @@ pub(super) struct SpecFile {
     pub(super) tools: Vec<Arc<LoadedTool>>,
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
+    /// Functions and macros that make tools, and are not declared.
+    pub(super) wrappers: Vec<Wrapper>,
+    /// The declared heads with which the file was read.
+    pub(super) forms: ToolForms,
     /// The tools that were not selected.
     pub(super) skipped: Vec<(ToolKind, String)>,
     pub(super) findings: Vec<Diagnostic>,

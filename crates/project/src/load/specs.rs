@@ -8,7 +8,9 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::check_tool;
 use deftool_lang::schema::rules::INVALID_PATTERN;
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
-use deftool_lang::spec::{FileKind, Tool, ToolKind, ToolSelection, WorkerSpec, lower_selected};
+use deftool_lang::spec::{
+    FileKind, Tool, ToolForms, ToolKind, ToolSelection, WorkerSpec, Wrapper, lower_selected,
+};
 use deftool_lang::syntax::parse;
 use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
@@ -23,8 +25,9 @@ use super::names;
 use super::read::{Known, MAX_BYTES, SourceText, read_source};
 use super::scripts::find_script;
 use super::snapshot::Snapshot;
+use super::wrappers::report_wrappers;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
-use crate::paths::{display_name, identity, is_test_script};
+use crate::paths::{display_name, identity, is_code, is_test_script};
 use crate::{parallel, rules};
 
 /// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
@@ -39,7 +42,8 @@ pub(super) fn read_specs(
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
     let mut skipped = Vec::new();
-    let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
+    let mut wrappers: Vec<(SourceId, Wrapper)> = Vec::new();
+    let mut files: Vec<FileToRead> = Vec::new();
     let mut roots: Vec<Arc<Path>> = Vec::new();
     for input in inputs {
         let root = input.root.as_deref().map(|root| {
@@ -56,12 +60,7 @@ pub(super) fn read_specs(
             files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
         }
     }
-    let loaded = parallel::map(&files, |index, (root, path, _)| {
-        // The specs of a whole project were found by a scan.
-        let is_found = root.as_deref().is_some_and(|root| whole.contains(root));
-        let known = if is_found { Known::File } else { Known::Nothing };
-        read_spec(cache, (path, known), Sources::new().id_ahead(index), from)
-    });
+    let loaded = read_files(cache, &files, whole, from, &mut load.tool_forms);
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
         // In a load that is not repeated, this is the only reference.
         let file = Arc::unwrap_or_clone(file?);
@@ -83,6 +82,7 @@ pub(super) fn read_specs(
             skipped.extend(file.skipped.into_iter().map(|(kind, name)| (Arc::clone(root), kind, name)));
         }
         load.findings.extend(file.findings);
+        wrappers.extend(file.wrappers.into_iter().map(|wrapper| (source, wrapper)));
     }
     for input in inputs {
         for OutsideLink { path, why } in &input.outside {
@@ -94,6 +94,7 @@ pub(super) fn read_specs(
         }
     }
     load.files = Arc::new(paths);
+    report_wrappers(&mut load, wrappers);
     names::report_duplicates(&mut load);
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = rules::near_name::check(&load);
@@ -106,6 +107,64 @@ pub(super) fn read_specs(
     Ok((load, levels))
 }
 
+/// A spec file with its project.
+type FileToRead = (Option<Arc<Path>>, PathBuf, Reason);
+
+/// Reads the files, in order. Spec files are read before Emacs Lisp, because the heads of tool forms are declared in
+/// them. These heads are added to `all_forms`.
+fn read_files(
+    cache: &Cache,
+    files: &[FileToRead],
+    whole: &HashSet<&Path>,
+    from: &Path,
+    all_forms: &mut ToolForms,
+) -> Vec<Result<Arc<SpecFile>, ProjectError>> {
+    let mut forms: HashMap<Option<Arc<Path>>, ToolForms> = HashMap::new();
+    let none = ToolForms::default();
+    let read = |of_code: bool, forms: &HashMap<Option<Arc<Path>>, ToolForms>| {
+        parallel::map(files, |index, (root, path, _)| {
+            // The specs of a whole project were found by a scan.
+            let is_found = root.as_deref().is_some_and(|root| whole.contains(root));
+            let known = if is_found { Known::File } else { Known::Nothing };
+            let id = Sources::new().id_ahead(index);
+            let read = || read_spec(cache, (path, known), id, from, forms.get(root).unwrap_or(&none));
+            (is_code(path) == of_code).then(read)
+        })
+    };
+    let mut loaded = read(false, &forms);
+    for ((root, ..), file) in files.iter().zip(&loaded) {
+        let lints = file.iter().flatten().flat_map(|file| &file.levels.lints);
+        for lint in lints.filter(|lint| !lint.tool_forms.is_empty()) {
+            forms.entry(root.clone()).or_default().add(lint);
+            all_forms.add(lint);
+        }
+    }
+    if files.iter().any(|(_, path, _)| is_code(path)) {
+        for (file, code) in loaded.iter_mut().zip(read(true, &forms)) {
+            *file = file.take().or(code);
+        }
+    }
+    loaded.into_iter().flatten().collect()
+}
+
+/// Reads the heads of tool forms that the project of an input declares, for its files of Emacs Lisp. Unreadable files are
+/// skipped.
+pub fn read_tool_forms(input: &Input) -> ToolForms {
+    let mut forms = ToolForms::default();
+    if !input.files.iter().any(|path| is_code(path)) {
+        return forms;
+    }
+    let others = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
+    let files: Vec<&PathBuf> = input.files.iter().chain(&others).filter(|path| !is_code(path)).collect();
+    let lints = parallel::map(&files, |_, path| {
+        let text = read_source(path).ok().filter(|text| text.contains("deflint"))?;
+        let selection = (&ToolSelection::none(), &ToolForms::default());
+        Some(SpecFile::of(text, Sources::new().id_ahead(0), path, selection).levels.lints)
+    });
+    lints.iter().flatten().flatten().for_each(|lint| forms.add(lint));
+    forms
+}
+
 /// Reads the workers of the project at `root` without its tools. Their tools are not checked.
 ///
 /// # Errors
@@ -116,7 +175,8 @@ pub(crate) fn read_workers(root: &Path, from: &Path) -> Result<Vec<WorkerSpec>, 
     let workers = parallel::map(&files, |_, path| {
         let text = read_source(path).ok().filter(|text| text.contains("defworker"))?;
         let id = Sources::new().id_ahead(0);
-        Some(SpecFile::of(text, id, from, &ToolSelection::none()).workers)
+        let selection = (&ToolSelection::none(), &ToolForms::default());
+        Some(SpecFile::of(text, id, from, selection).workers)
     });
     Ok(workers.into_iter().flatten().flatten().collect())
 }
@@ -184,15 +244,20 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
     Ok(())
 }
 
-/// Reads the file and assigns it the source id `id`.
+/// Reads the file and assigns it the source id `id`. In Emacs Lisp, the heads in `forms` are those of tool forms.
 fn read_spec(
     cache: &Cache,
     (path, known): (&Path, Known),
     id: SourceId,
     from: &Path,
+    forms: &ToolForms,
 ) -> Result<Arc<SpecFile>, ProjectError> {
-    let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from, &cache.selection);
-    match cache.read(&cache.specs, (path, known), |file| file.id == id, make) {
+    let make = |bytes| {
+        let text = SourceText::of_bytes(path.to_owned(), bytes);
+        SpecFile::of(text, id, from, (&cache.selection, forms))
+    };
+    let fits = |file: &SpecFile| file.id == id && file.forms == *forms;
+    match cache.read(&cache.specs, (path, known), fits, make) {
         Ok(file) => Ok(file),
         // Keep going: the file's tools stay as they were, and the other files are loaded.
         Err(error) if cache.keeps_going => {
@@ -223,16 +288,23 @@ impl SpecFile {
             tools: Vec::new(),
             workers: Vec::new(),
             mcp_servers: Vec::new(),
+            wrappers: Vec::new(),
+            forms: ToolForms::default(),
             skipped: Vec::new(),
             findings: Vec::new(),
             levels: Levels::default(),
         }
     }
 
-    fn of(text: SourceText, id: SourceId, from: &Path, selection: &ToolSelection) -> Self {
+    fn of(
+        text: SourceText,
+        id: SourceId,
+        from: &Path,
+        (selection, forms): (&ToolSelection, &ToolForms),
+    ) -> Self {
         let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
         let (source, damage) = text.into_source(id, from);
-        let mut file = Self { is_lossless, ..Self::empty(source, id) };
+        let mut file = Self { is_lossless, forms: forms.clone(), ..Self::empty(source, id) };
         if is_text {
             load_text(&mut file, id, damage.as_ref(), selection);
         }
@@ -251,7 +323,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
     let kind = FileKind::of_name(&file.name);
     let code = kind.code_of(&file.text);
     let (tree, syntax_findings) = parse(id, &code);
-    let (mut definitions, mut findings) = lower_selected(id, &code, &tree, kind, selection);
+    let (mut definitions, mut findings) = lower_selected(id, &code, &tree, kind, selection, &load.forms);
     let mut directives = read_directives(id, &code, &tree);
     directives.keep_whole(id, definitions.spans());
     load.levels.allows.append(&mut directives.allows);
@@ -274,6 +346,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
     load.levels.lints.extend(definitions.lints);
     load.mcp_servers.extend(definitions.mcp_servers);
     load.skipped = definitions.skipped;
+    load.wrappers = definitions.wrappers;
     for worker in definitions.workers {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });

@@ -10,13 +10,14 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
-use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated, lower};
+use deftool_lang::spec::{FileKind, Tool, ToolForms, form_of_tool, format_generated, lower};
 use deftool_lang::syntax::{parse, write};
 use deftool_lang::text::{Sources, count, one_line};
 use deftool_mcp::{Offer, inspect};
 use deftool_process::files::replace_file;
 use deftool_project::{
-    Generation, SourceText, display_name, find_root, read_source, read_stream, script_candidates,
+    Generation, Input, SourceText, display_name, find_root, read_source, read_stream, read_tool_forms,
+    script_candidates,
 };
 use deftool_script::scaffold;
 
@@ -88,7 +89,8 @@ pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
         Some(name) => vec![(read_server(name, &dirs)?, None)],
         None => read_inputs(&options.files, &dirs.current)?,
     };
-    let mut imported = Imported::of(inputs, options.from, &dirs.current);
+    let forms = forms_of(&options.files, &dirs.current);
+    let mut imported = Imported::of(inputs, forms, options.from, &dirs.current);
     if options.mcp.is_some() {
         // Omit notes: the user cannot change the definitions of a server.
         imported.findings.retain(|finding| finding.severity != Severity::Note);
@@ -121,7 +123,8 @@ pub(in crate::cli) fn import_for_init(named: &str, from: ForeignFormat) -> Resul
     } else {
         read_inputs(&[PathBuf::from(named)], &current)?
     };
-    Ok(Imported::of(inputs, Some(from), &current))
+    let forms = forms_of(&[PathBuf::from(named)], &current);
+    Ok(Imported::of(inputs, forms, Some(from), &current))
 }
 
 /// Imported tools.
@@ -132,13 +135,20 @@ pub(in crate::cli) struct Imported {
 }
 
 impl Imported {
-    /// Imports texts. Each may have a file name, which names a JSON Schema without a name.
-    fn of(inputs: Vec<(SourceText, Option<String>)>, from: Option<ForeignFormat>, current: &Path) -> Self {
+    /// Imports texts. Each may have a file name, which names a JSON Schema without a name. The heads in `forms` are read
+    /// like `gptel-make-tool`.
+    fn of(
+        inputs: Vec<(SourceText, Option<String>)>,
+        forms: ToolForms,
+        from: Option<ForeignFormat>,
+        current: &Path,
+    ) -> Self {
         let mut sources = Sources::new();
         let mut importer = Importer::new(match from {
             Some(ForeignFormat::Json(format)) => Some(format),
             Some(ForeignFormat::Gptel) | None => None,
-        });
+        })
+        .with_tool_forms(forms);
         let mut findings = Vec::new();
         for (text, file_name) in inputs {
             let is_text = text.is_text();
@@ -226,6 +236,15 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
         }
     }
     Ok(texts)
+}
+
+/// Returns the heads of tool forms that are declared for the files.
+fn forms_of(files: &[PathBuf], from: &Path) -> ToolForms {
+    let mut forms = ToolForms::default();
+    for file in files {
+        forms.extend(&read_tool_forms(&Input::of_file(from.join(file))));
+    }
+    forms
 }
 
 /// Reads the tools that an MCP server of the project offers, as JSON.

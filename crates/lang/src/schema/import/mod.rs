@@ -43,7 +43,9 @@ use self::schema::Rewriter;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::{check_tool, rules};
 use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
-use crate::spec::{Effect, FileKind, Json, JsonKind, Tool, lower, lower_tool};
+use crate::spec::{
+    Effect, FileKind, Json, JsonKind, Tool, ToolForms, ToolSelection, lower_selected, lower_tool,
+};
 use crate::syntax::parse;
 use crate::text::{Location, SourceId, Span};
 
@@ -51,6 +53,7 @@ use crate::text::{Location, SourceId, Span};
 #[derive(Debug, Default)]
 pub struct Importer {
     from: Option<ImportFormat>,
+    forms: ToolForms,
     tools: Vec<Tool>,
     findings: Vec<Diagnostic>,
     /// The index of each tool, by name.
@@ -70,6 +73,12 @@ impl Importer {
     /// Creates an importer for one format, or for all known formats.
     pub fn new(from: Option<ImportFormat>) -> Self {
         Self { from, ..Self::default() }
+    }
+
+    /// Reads the heads in `forms` like `gptel-make-tool`.
+    #[must_use]
+    pub fn with_tool_forms(self, forms: ToolForms) -> Self {
+        Self { forms, ..self }
     }
 
     /// Imports `text`, the content of `source`. If no format is set, text that is not JSON is read as Emacs Lisp.
@@ -105,7 +114,8 @@ impl Importer {
     pub fn add_lisp(&mut self, source: SourceId, text: &str, kind: FileKind) {
         let text = &*kind.code_of(text);
         let (tree, mut findings) = parse(source, text);
-        let (definitions, lowered) = lower(source, text, &tree, kind);
+        let all = ToolSelection::default();
+        let (definitions, lowered) = lower_selected(source, text, &tree, kind, &all, &self.forms);
         findings.extend(lowered);
         let at = |span| Location { source, span };
         let (mut forms, mut left_out) = (Vec::new(), Vec::new());

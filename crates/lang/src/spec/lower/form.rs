@@ -6,7 +6,7 @@
 //! results in a definition or a finding.
 
 use crate::spec::reference::Plist;
-use crate::spec::{FileKind, Origin, ToolKind};
+use crate::spec::{FileKind, Origin, ToolForms, ToolKind};
 use crate::syntax::print::FormLayout;
 use crate::syntax::{Kind, NodeId, Tree};
 
@@ -41,7 +41,7 @@ pub fn is_spec_form(head: &str) -> bool {
 }
 
 /// Returns the plist that follows the head of a spec form. `None` if no plist follows.
-pub fn plist_of_form(head: &str) -> Option<Plist> {
+pub(in crate::spec) fn plist_of_form(head: &str) -> Option<Plist> {
     let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
     match form {
         Form::Tool(ToolKind::Normal) => Some(Plist::Tool),
@@ -69,12 +69,58 @@ const CALLERS: [&str; 11] = [
 ];
 
 /// Returns the layout of a list that starts with this symbol, if it is a spec form.
-pub(in crate::spec) fn layout_of(head: &str) -> Option<FormLayout> {
-    let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
+pub(in crate::spec) fn layout_of(head: &str, forms: &ToolForms) -> Option<FormLayout> {
+    let (form, skip) = known_form(head, forms)?;
     Some(match form {
         Form::Collection => FormLayout::Definition,
-        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => FormLayout::Keys,
+        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => FormLayout::Keys { skip },
     })
+}
+
+/// Returns the form with this head, and the number of arguments before its keys.
+fn known_form(head: &str, forms: &ToolForms) -> Option<(Form, usize)> {
+    let known = FORMS.iter().find(|(form, _)| *form == head).map(|(_, form)| (*form, 0));
+    known.or_else(|| Some((Form::Tool(ToolKind::Normal), forms.skip(head)?)))
+}
+
+/// Special forms and macros of Emacs that are in no other list.
+const EMACS_FORMS: [&str; 28] = [
+    "and",
+    "cond",
+    "condition-case",
+    "defalias",
+    "defconst",
+    "defcustom",
+    "defvar",
+    "function",
+    "if",
+    "interactive",
+    "let",
+    "let*",
+    "list",
+    "or",
+    "prog1",
+    "progn",
+    "quote",
+    "require",
+    "save-excursion",
+    "setf",
+    "setq",
+    "t",
+    "unless",
+    "unwind-protect",
+    "use-package",
+    "when",
+    "while",
+    "with-eval-after-load",
+];
+
+/// Whether forms with this head have a meaning in deftool or Emacs that a project cannot change.
+pub(super) fn is_reserved_head(head: &str) -> bool {
+    is_spec_form(head)
+        || EMACS_FORMS.contains(&head)
+        || CALLERS.contains(&head)
+        || BINDERS.iter().any(|(binder, _)| *binder == head)
 }
 
 /// The evaluation of the keys and values of a form.
@@ -86,6 +132,8 @@ pub(super) enum Evaluation {
     Evaluated,
     /// They are quoted.
     Quoted,
+    /// They are backquoted: only forms after a comma are evaluated.
+    Backquoted,
 }
 
 /// A list that is a spec form.
@@ -101,7 +149,7 @@ pub(super) struct SpecForm {
 }
 
 /// Macros that take a list of parameters or variables, and the position of this list.
-const BINDERS: [(&str, usize); 9] = [
+pub(super) const BINDERS: [(&str, usize); 9] = [
     ("lambda", 1),
     ("dolist", 1),
     ("dotimes", 1),
@@ -144,21 +192,21 @@ pub(super) fn form_of(
     tree: &Tree,
     text: &str,
     node: NodeId,
-    kind: FileKind,
+    (kind, forms): (FileKind, &ToolForms),
     is_evaluated: bool,
 ) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let head = children.next().filter(|_| tree.kind(node) == Kind::List)?;
-    let second = children.next().map(|child| tree.kind(child));
     let name = tree.text(head, text);
     let in_code = kind.is_code();
     match tree.kind(head) {
         Kind::Symbol => {
-            let Some((_, form)) = FORMS.iter().find(|(form, _)| *form == name) else {
-                return if in_code { called_indirectly(tree, text, node) } else { None };
+            let Some((form, skip)) = known_form(name, forms) else {
+                return if in_code { called_indirectly(tree, text, node, forms) } else { None };
             };
+            let second = children.nth(skip).map(|child| tree.kind(child));
             // `llm-tool` is also the name of a type, and `(deftool x …)` may be the macro of another package.
-            let is_ambiguous = form != &Form::Collection && (name == "llm-tool" || !is_function(name));
+            let is_ambiguous = form != Form::Collection && (name == "llm-tool" || !is_function(name, forms));
             let is_call = match second {
                 Some(_) if is_ambiguous => false,
                 Some(Kind::Unquote | Kind::Splice) => true,
@@ -178,13 +226,13 @@ pub(super) fn form_of(
                 Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
                 Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
             };
-            let evaluation = if is_function(name) { Evaluation::Evaluated } else { Evaluation::Data };
+            let evaluation = if is_function(name, forms) { Evaluation::Evaluated } else { Evaluation::Data };
             (has_keys || is_call || !in_code).then_some(SpecForm {
-                form: *form,
+                form,
                 list: node,
-                skipped: 1,
+                skipped: 1 + skip,
                 evaluation,
-                origin: origin_of(name),
+                origin: origin_of(name, forms),
             })
         }
         // In Emacs Lisp, a list that starts with a keyword may be any data.
@@ -198,15 +246,17 @@ pub(super) fn form_of(
 }
 
 /// Recognizes `(funcall #'gptel-make-tool :name …)` and `(apply #'gptel-make-tool '(:name …))`.
-fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> {
+fn called_indirectly(tree: &Tree, text: &str, node: NodeId, forms: &ToolForms) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let caller = tree.text(children.next()?, text);
     let function = children.next().filter(|_| matches!(caller, "apply" | "funcall"))?;
-    let origin = origin_of(named_function(tree, text, function)?);
-    let (first, is_only) = (children.next()?, children.next().is_none());
+    let name = named_function(tree, text, function, forms)?;
+    let (origin, skip) = (origin_of(name, forms), known_form(name, forms)?.1);
+    let (first, is_only) = (children.nth(skip)?, children.next().is_none());
     let form = Form::Tool(ToolKind::Normal);
     if caller == "funcall" {
-        let found = SpecForm { form, list: node, skipped: 2, evaluation: Evaluation::Evaluated, origin };
+        let evaluation = Evaluation::Evaluated;
+        let found = SpecForm { form, list: node, skipped: 2 + skip, evaluation, origin };
         return (tree.kind(first) == Kind::Keyword).then_some(found);
     }
     let starts = |list: NodeId, word: Option<&str>| {
@@ -232,11 +282,11 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
 }
 
 /// Returns the function that makes tools if `node` passes it to an Emacs function. Such tools cannot be read here.
-pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
+pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId, forms: &ToolForms) -> Option<NodeId> {
     let mut children = tree.children(node);
     let head = children.next().filter(|head| CALLERS.contains(&tree.text(*head, text)))?;
     (tree.kind(head) == Kind::Symbol)
-        .then(|| children.find(|child| named_function(tree, text, *child).is_some()))?
+        .then(|| children.find(|child| named_function(tree, text, *child, forms).is_some()))?
 }
 
 /// Returns the function or keyword at the start of a list that has the keys of a tool but is not a spec form.
@@ -250,21 +300,27 @@ pub(super) fn unread_tool(tree: &Tree, text: &str, node: NodeId) -> Option<NodeI
 }
 
 /// Returns the function of `#'gptel-make-tool` or `'gptel-make-tool`.
-fn named_function<'t>(tree: &Tree, text: &'t str, node: NodeId) -> Option<&'t str> {
+pub(super) fn named_function<'t>(
+    tree: &Tree,
+    text: &'t str,
+    node: NodeId,
+    forms: &ToolForms,
+) -> Option<&'t str> {
     let name =
         tree.children(node).next().filter(|_| matches!(tree.kind(node), Kind::Function | Kind::Quote))?;
-    Some(tree.text(name, text)).filter(|name| is_function(name))
+    Some(tree.text(name, text)).filter(|name| is_function(name, forms))
 }
 
 /// Whether the form is an Emacs function call. Its arguments are evaluated.
-fn is_function(head: &str) -> bool {
-    origin_of(head) != Origin::Spec && head != "llm-tool-collection-deftool"
+pub(in crate::spec) fn is_function(head: &str, forms: &ToolForms) -> bool {
+    origin_of(head, forms) != Origin::Spec && head != "llm-tool-collection-deftool"
 }
 
-fn origin_of(head: &str) -> Origin {
+pub(super) fn origin_of(head: &str, forms: &ToolForms) -> Origin {
     match head {
         "gptel-make-tool" | "llm-tool-collection-deftool" => Origin::Registered,
         "llm-make-tool" | "make-llm-tool" | "llm-tool" => Origin::Returned,
+        head if forms.skip(head).is_some() => Origin::Registered,
         _ => Origin::Spec,
     }
 }

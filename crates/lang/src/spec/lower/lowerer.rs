@@ -16,6 +16,8 @@ pub(super) struct Lowerer {
     pub(super) is_partial: bool,
     /// The kind of the current form.
     pub(super) origin: Origin,
+    /// Whether the file is Emacs Lisp or Org.
+    pub(super) is_code: bool,
 }
 
 impl Lowerer {
@@ -27,6 +29,7 @@ impl Lowerer {
             is_misread: false,
             is_partial: false,
             origin: Origin::Spec,
+            is_code: false,
         }
     }
 

@@ -9,6 +9,7 @@ mod examples;
 mod fixes;
 mod form;
 mod function;
+mod indirect;
 mod keyword;
 mod lowerer;
 mod permission;
@@ -23,14 +24,16 @@ mod worker;
 use std::collections::HashSet;
 
 use self::emacs::{Unquoted, Variables};
-pub(super) use self::form::layout_of;
+pub use self::form::is_spec_form;
 use self::form::{
     Evaluation, FORMS, Form, SpecForm, evaluated_elements, form_of, passed_function, unread_tool,
 };
-pub use self::form::{is_spec_form, plist_of_form};
+pub(super) use self::form::{is_function, layout_of, plist_of_form};
+use self::indirect::Indirect;
+pub use self::indirect::tabled_plists;
 use self::lowerer::Lowerer;
 pub use self::worker::is_reserved_param;
-use super::{Definitions, FileKind, Origin, Tool, ToolKind, ToolSelection};
+use super::{Definitions, FileKind, Origin, Tool, ToolForms, ToolKind, ToolSelection};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
 use crate::syntax::rules::not_a_constant::merge_unknown;
@@ -71,18 +74,21 @@ fn push_inner(tree: &Tree, text: &str, node: NodeId, place: Place, pending: &mut
 
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
-    lower_selected(source, text, tree, kind, &ToolSelection::default())
+    lower_selected(source, text, tree, kind, &ToolSelection::default(), &ToolForms::default())
 }
 
-/// Like [`lower`], without the tools that are not selected.
+/// Like [`lower`], without the tools that are not selected. In Emacs Lisp, the heads in `forms` are read like
+/// `gptel-make-tool`.
 pub fn lower_selected(
     source: SourceId,
     text: &str,
     tree: &Tree,
     kind: FileKind,
     selection: &ToolSelection,
+    forms: &ToolForms,
 ) -> (Definitions, Vec<Diagnostic>) {
-    let mut lowerer = Lowerer::new(source);
+    let mut lowerer = Lowerer { is_code: kind.is_code(), ..Lowerer::new(source) };
+    let indirect = if kind.is_code() { Indirect::of(tree, text, forms) } else { Indirect::default() };
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
     folder.is_emacs = kind.is_code();
@@ -96,9 +102,12 @@ pub fn lower_selected(
     while let Some((node, place)) = pending.pop() {
         let Place { is_quoted, in_test, .. } = place;
         after_loose &= !names_form(tree, node);
-        let found = form_of(tree, text, node, kind, place.is_evaluated && !is_quoted);
-        if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
-            if !std::mem::replace(&mut noted_code, true) {
+        let in_table = indirect.plists.get(&node).copied();
+        let is_evaluated = place.is_evaluated && !is_quoted;
+        let found = in_table.or_else(|| form_of(tree, text, node, (kind, forms), is_evaluated));
+        let may_be_template = is_quoted && in_table.is_none();
+        if let Some(found) = found.filter(|found| may_be_template && is_template(tree, found)) {
+            if !indirect.calls.contains(&node) && !std::mem::replace(&mut noted_code, true) {
                 let head = tree.children(found.list).next().unwrap_or(found.list);
                 let at = lowerer.at(tree.span(head));
                 lowerer.findings.push(rules::tools_by_code::finding(at, Some(tree.text(head, text))));
@@ -115,7 +124,8 @@ pub fn lower_selected(
         }
         if let Some(found) = found {
             let items = || tree.children(found.list).skip(found.skipped);
-            folder.in_code = found.evaluation == Evaluation::Evaluated && kind.is_code();
+            let is_code = matches!(found.evaluation, Evaluation::Evaluated | Evaluation::Backquoted);
+            folder.in_code = is_code && kind.is_code();
             let data = if found.form == Form::Collection {
                 items().take(4).map(|item| folder.fold_macro_data(item)).collect()
             } else {
@@ -160,7 +170,8 @@ pub fn lower_selected(
             FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
             FileKind::EmacsLisp | FileKind::Org => {
-                noted_code = noted_code || lowerer.note_unread_tools(tree, text, node);
+                let is_read = noted_code || indirect.calls.contains(&node);
+                noted_code |= !is_read && lowerer.note_unread_tools(tree, text, node, forms);
                 push_inner(tree, text, node, place, &mut pending);
             }
         }
@@ -172,6 +183,7 @@ pub fn lower_selected(
         rules::lone_backslash::check(tool, text, &mut lowerer.findings);
     }
     fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
+    definitions.wrappers = indirect.wrappers.into_values().collect();
     (definitions, lowerer.findings)
 }
 
@@ -239,7 +251,11 @@ fn fold_entries(
             code
         } else if CODE.contains(&key) || (is_tool && tool::is_unknown_key(key)) {
             let reported = folder.findings.len();
-            let datum = if is_call { folder.fold_argument(item) } else { folder.fold(item) };
+            let datum = match form.evaluation {
+                Evaluation::Evaluated => folder.fold_argument(item),
+                Evaluation::Backquoted => folder.fold_backquoted(item),
+                Evaluation::Data | Evaluation::Quoted => folder.fold(item),
+            };
             let is_code = folder.findings.len() > reported && tree.kind(item) != Kind::Keyword;
             if is_code {
                 folder.findings.truncate(reported);
@@ -247,6 +263,8 @@ fn fold_entries(
             if is_code { code } else { datum }
         } else if is_call && SENT.contains(&key) {
             folder.fold_argument(item)
+        } else if form.evaluation == Evaluation::Backquoted {
+            folder.fold_backquoted(item)
         } else if form.evaluation == Evaluation::Quoted
             || (form.form == Form::Lint && tree.kind(item) == Kind::List)
         {
@@ -361,9 +379,9 @@ impl Lowerer {
     }
 
     /// Reports tools that the code at `node` creates in an unsupported way. Returns whether there are any.
-    fn note_unread_tools(&mut self, tree: &Tree, text: &str, node: NodeId) -> bool {
+    fn note_unread_tools(&mut self, tree: &Tree, text: &str, node: NodeId, forms: &ToolForms) -> bool {
         let passed = || {
-            let function = passed_function(tree, text, node)?;
+            let function = passed_function(tree, text, node, forms)?;
             Some((function, tree.children(function).next().unwrap_or(function)))
         };
         let unread = || unread_tool(tree, text, node).map(|head| (head, head));

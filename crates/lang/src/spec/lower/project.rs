@@ -1,18 +1,19 @@
 //! Project forms: `defmcp` and `deflint`.
 
+use super::form::is_reserved_head;
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
 use crate::spec::reference;
 use crate::spec::rules::{
-    as_vector, mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key, wrong_value,
+    as_vector, mcp_transport, missing_name, repeated_item, unknown_mcp_key, unknown_tool_key, wrong_value,
 };
 use crate::spec::units::parse_duration;
-use crate::spec::{Lint, McpServer, McpTransport};
-use crate::syntax::{Datum, DatumKind};
+use crate::spec::{Lint, McpServer, McpTransport, ToolForm};
+use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
 const MCP_KEYS: [&str; 10] = reference::names(&reference::MCP);
-const LINT_KEYS: [&str; 2] = reference::names(&reference::LINT);
+const LINT_KEYS: [&str; 3] = reference::names(&reference::LINT);
 
 impl Lowerer {
     /// Lowers the plist of an MCP server; `None` if it has no usable name or transport.
@@ -104,13 +105,18 @@ impl Lowerer {
         items.into_iter().map(word).collect()
     }
 
-    /// Lowers the rules that a project silences and raises.
+    /// Lowers the settings of a project.
     pub(super) fn lower_lint(&mut self, span: Span, items: Vec<Datum>) -> Lint {
-        let mut lint = Lint { source: self.source, span, allow: Vec::new(), deny: Vec::new() };
+        let (allow, deny, tool_forms) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lint = Lint { source: self.source, span, allow, deny, tool_forms };
         for entry in self.read_plist(items, &LINT_KEYS) {
             match entry.key.as_str() {
                 "allow" => lint.allow = self.take_rules("allow", entry.value),
                 "deny" => lint.deny = self.take_rules("deny", entry.value),
+                "tool-forms" if self.is_code => {
+                    self.findings.push(unknown_tool_key::tool_forms_in_code(self.at(entry.key_span)));
+                }
+                "tool-forms" => lint.tool_forms = self.take_tool_forms(entry.value),
                 key if key.ends_with(':') => {}
                 key => {
                     let finding =
@@ -143,5 +149,73 @@ impl Lowerer {
             }
         }
         rules
+    }
+
+    /// Reads heads of tool forms: names, and lists `(NAME :skip N)`.
+    fn take_tool_forms(&mut self, value: Datum) -> Vec<ToolForm> {
+        let DatumKind::List(items) = value.kind else {
+            let expected = "a list of names such as `(my-add-tool (my-register :skip 1))`";
+            self.report_wrong_value("tool-forms", &value, expected);
+            return Vec::new();
+        };
+        let mut forms: Vec<ToolForm> = Vec::new();
+        for item in items {
+            let Some(form) = self.take_tool_form(item) else { continue };
+            let name = &form.name;
+            match forms.iter().find(|known| known.name.value == name.value) {
+                Some(first) => {
+                    let at = self.at(name.span);
+                    self.findings.push(repeated_item::finding(
+                        at,
+                        "tool-forms",
+                        &name.value,
+                        first.name.span,
+                    ));
+                }
+                None => forms.push(form),
+            }
+        }
+        forms
+    }
+
+    fn take_tool_form(&mut self, item: Datum) -> Option<ToolForm> {
+        let (name, options) = match item {
+            Datum { kind: DatumKind::List(mut items), .. } if !items.is_empty() => (items.remove(0), items),
+            name => (name, Vec::new()),
+        };
+        let expected = "names of your own functions and macros";
+        let DatumKind::Symbol(word) = name.kind else {
+            self.report_wrong_value("tool-forms", &name, expected);
+            return None;
+        };
+        if is_reserved_head(&word) {
+            let (at, found) = (self.at(name.span), format!("`{word}`"));
+            self.findings.push(wrong_value::finding(at, "tool-forms", expected, &found));
+            return None;
+        }
+        let mut skip = 0;
+        for Entry { key, key_span, value } in self.read_plist(options, &["skip"]) {
+            if key == "skip" {
+                skip = self.take_skip(&value)?;
+            } else if !key.ends_with(':') {
+                let finding = unknown_tool_key::finding(self.at(key_span), &key, "a tool form", &["skip"]);
+                self.findings.push(finding);
+            }
+        }
+        Some(ToolForm { name: Spanned::new(word, name.span), skip })
+    }
+
+    fn take_skip(&mut self, value: &Datum) -> Option<usize> {
+        let expected = "the number of arguments before the keys";
+        if let DatumKind::Number(Number::Integer(number)) = value.kind {
+            let skip = usize::try_from(number).ok();
+            if skip.is_none() {
+                let (at, found) = (self.at(value.span), format!("`{number}`"));
+                self.findings.push(wrong_value::finding(at, "skip", expected, &found));
+            }
+            return skip;
+        }
+        self.report_wrong_value("skip", value, expected);
+        None
     }
 }

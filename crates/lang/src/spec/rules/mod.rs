@@ -102,6 +102,7 @@ rules! {
 pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
 pub use once_per_file::merge_style;
+pub use tools_by_code::{TOOLS_BY_CODE, finding as made_by_code, undeclared_wrapper};
 pub use useless_on_exit::USELESS_ON_EXIT;
 
 pub(in crate::spec) use crate::syntax::quoted;

@@ -58,6 +58,12 @@ pub(in crate::spec) fn meant<'k>(key: &str, known: &[&'k str]) -> Option<&'k str
     }
 }
 
+/// The finding for `:tool-forms` in a file that Emacs loads, where the form would be an unknown function.
+pub(in crate::spec) fn tool_forms_in_code(at: Location) -> Diagnostic {
+    Diagnostic::new(&UNKNOWN_TOOL_KEY, at, "`:tool-forms` has no effect in Emacs Lisp")
+        .note("write the form in an `.eld` file of the project, or in the folder of this file")
+}
+
 /// `of` is the owner of the key with its article, such as `a tool`.
 pub(in crate::spec) fn finding(at: Location, key: &str, of: &str, known: &[&str]) -> Diagnostic {
     let finding = Diagnostic::new(&UNKNOWN_TOOL_KEY, at, format!("unknown key `:{key}` for {of}"));

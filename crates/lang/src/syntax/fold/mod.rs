@@ -39,6 +39,11 @@ impl Folder<'_> {
         self.fold_in(id, Mode::Quoted, 0)
     }
 
+    /// Folds the form `id` as data in which only forms after a comma are evaluated.
+    pub fn fold_backquoted(&mut self, id: NodeId) -> Datum {
+        self.fold_in(id, Mode::Backquoted, 0)
+    }
+
     /// Folds the form `id` as the unevaluated argument of a macro.
     pub fn fold_macro_data(&mut self, id: NodeId) -> Datum {
         self.is_macro_data = true;

@@ -111,7 +111,7 @@ impl Printer<'_> {
         let mut at = span.start as usize + 1;
         let mut after = After::Opener;
         let inside = start + if class == Class::Collection { 2 } else { 1 };
-        for head in self.tree.children(id).take(heads(class)) {
+        for head in self.tree.children(id).take(heads(self.tree, id, class)) {
             self.item(at, head, after, inside);
             at = self.tree.span(head).end as usize;
             after = After::Item;

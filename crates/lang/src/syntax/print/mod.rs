@@ -46,19 +46,22 @@ use printer::Printer;
 use shape::{Role, Shapes};
 
 /// The parts of a text to format.
-#[derive(Debug, Clone, Copy)]
-pub struct Scope {
+#[derive(Clone, Copy)]
+pub struct Scope<'f> {
     /// Whether to format the whole text. Otherwise only the tool forms are formatted, and every other byte stays.
     pub whole_file: bool,
     /// Returns the layout of a list that starts with this symbol, if it is a tool form.
-    pub layout: fn(&str) -> Option<FormLayout>,
+    pub layout: &'f dyn Fn(&str) -> Option<FormLayout>,
 }
 
 /// The layout of a tool form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormLayout {
-    /// The head, then one key per line.
-    Keys,
+    /// The head with the arguments before the keys, then one key per line.
+    Keys {
+        /// Number of arguments before the keys.
+        skip: usize,
+    },
     /// Like a defining macro in Emacs: head, name and arguments, then the rest indented by two columns.
     Definition,
 }
@@ -76,7 +79,7 @@ pub enum FormatError {
 ///
 /// # Errors
 /// Returns an error if the text has syntax errors or the result would have a different tree.
-pub fn format(source: SourceId, text: &str, scope: Scope) -> Result<String, FormatError> {
+pub fn format(source: SourceId, text: &str, scope: Scope<'_>) -> Result<String, FormatError> {
     let (tree, findings) = parse(source, text);
     let has_errors =
         |findings: &[Diagnostic]| findings.iter().any(|finding| finding.severity == Severity::Error);
@@ -106,9 +109,9 @@ pub fn format(source: SourceId, text: &str, scope: Scope) -> Result<String, Form
 }
 
 /// Returns the top-level forms. Forms that are not specs are code.
-fn roots(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
-    let role = |root| match form_role(tree, text, root, scope) {
-        Some(role) => role,
+fn roots(tree: &Tree, text: &str, scope: Scope<'_>) -> Vec<(NodeId, Role)> {
+    let role = |root| match form_layout(tree, text, root, scope) {
+        Some(layout) => layout.role(),
         None if is_list_with(tree, root, 0, Kind::Keyword) => Role::Form,
         None => Role::Code,
     };
@@ -116,31 +119,37 @@ fn roots(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
 }
 
 /// Returns the outermost tool forms at any depth. `(deftool …)` without keys may be the macro of another package.
-fn inner_forms(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
+fn inner_forms(tree: &Tree, text: &str, scope: Scope<'_>) -> Vec<(NodeId, Role)> {
     let mut forms = Vec::new();
     let mut next = 0;
     while let Some(node) = tree.nodes.get(next as usize) {
         let id = NodeId(next);
-        let role = form_role(tree, text, id, scope).filter(|role| match role {
-            Role::Collection => {
+        let layout = form_layout(tree, text, id, scope).filter(|layout| match layout {
+            FormLayout::Definition => {
                 let is_nil = |specs| tree.text(specs, text) == "nil";
                 [Kind::Symbol, Kind::String].iter().any(|kind| is_list_with(tree, id, 1, *kind))
                     && tree.children(id).nth(2).is_some_and(|c| tree.kind(c) == Kind::List || is_nil(c))
             }
-            _ => is_list_with(tree, id, 1, Kind::Keyword),
+            FormLayout::Keys { skip } => is_list_with(tree, id, 1 + skip, Kind::Keyword),
         });
-        next = if role.is_some() { node.end } else { next + 1 };
-        forms.extend(role.map(|role| (id, role)));
+        next = if layout.is_some() { node.end } else { next + 1 };
+        forms.extend(layout.map(|layout| (id, layout.role())));
     }
     forms
 }
 
-fn form_role(tree: &Tree, text: &str, id: NodeId, scope: Scope) -> Option<Role> {
+fn form_layout(tree: &Tree, text: &str, id: NodeId, scope: Scope<'_>) -> Option<FormLayout> {
     let head = tree.children(id).next().filter(|_| is_list_with(tree, id, 0, Kind::Symbol))?;
-    Some(match (scope.layout)(tree.text(head, text))? {
-        FormLayout::Keys => Role::Form,
-        FormLayout::Definition => Role::Collection,
-    })
+    (scope.layout)(tree.text(head, text))
+}
+
+impl FormLayout {
+    fn role(self) -> Role {
+        match self {
+            Self::Keys { .. } => Role::Form,
+            Self::Definition => Role::Collection,
+        }
+    }
 }
 
 fn is_list_with(tree: &Tree, id: NodeId, index: usize, kind: Kind) -> bool {

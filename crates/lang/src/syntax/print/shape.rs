@@ -316,9 +316,11 @@ impl Entry {
 }
 
 /// Returns the number of items before the entries of a list.
-pub(super) fn heads(class: Class) -> usize {
+pub(super) fn heads(tree: &Tree, id: NodeId, class: Class) -> usize {
     match class {
-        Class::Form | Class::Call => 1,
+        // The arguments before the first key go next to the head.
+        Class::Form => tree.children(id).position(|child| tree.kind(child) == Kind::Keyword).unwrap_or(1),
+        Class::Call => 1,
         Class::Collection => 2,
         Class::Plist | Class::Data | Class::Atom | Class::Prefix | Class::Code => 0,
     }
@@ -326,7 +328,7 @@ pub(super) fn heads(class: Class) -> usize {
 
 /// Returns the entries of a list. Keys and values alternate as in the checks; a key without a value is its own entry.
 pub(super) fn entries(tree: &Tree, text: &str, id: NodeId, class: Class) -> Vec<Entry> {
-    let mut items = tree.children(id).skip(heads(class)).peekable();
+    let mut items = tree.children(id).skip(heads(tree, id, class)).peekable();
     let mut entries = Vec::new();
     while let Some(first) = items.next() {
         let takes_next = match tree.kind(first) {
