@@ -198,7 +198,9 @@ impl State {
                 if let Some(path) = convert::path_of(&saved.text_document.uri)
                     && let Some(open) = self.workspace.project_of(&path)
                 {
-                    open.project.rescan();
+                    // A spec file may have settings for Emacs Lisp in the same folder.
+                    let root = open.project.root().to_owned();
+                    self.workspace.rescan(&root);
                 }
             }
             _ => {}

@@ -373,6 +373,25 @@ fn several_roots_and_files_outside_of_projects() {
 }
 
 #[test]
+fn a_saved_declaration_applies_to_the_files_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (init, settings) = (root.join("init.el"), root.join("deftool.eld"));
+    let mut client = client(&root);
+    client.did_open(
+        &init,
+        "(defun f (&rest args) (apply #'gptel-make-tool args))\n(f :name \"a\" :descripton \"Does it.\")",
+    );
+    client.wait_for(&init, |codes| codes == ["1:DT133"]);
+    let text = "(deflint :tool-forms (f))";
+    client.did_open(&settings, text);
+    fs::write(&settings, text).unwrap();
+    client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri(&settings)}}));
+    client.wait_for(&init, |codes| codes == ["2:DT108"]);
+    assert!(client.shut_down().success());
+}
+
+#[test]
 fn bad_messages_have_clear_errors_and_end_nothing() {
     let (_project, root) = project();
     let spec = root.join("specs/a.eld");
