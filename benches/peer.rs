@@ -19,7 +19,7 @@ use deftool_chat::request::{FinalState, RunConfig};
 use deftool_lang::schema::ArgumentValidator;
 use deftool_worker::{HttpTransport, SubmitRequest, Worker, WorkerConfig};
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();

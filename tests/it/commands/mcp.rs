@@ -79,7 +79,7 @@ const SEEN: &str = "\
 tools: broken careful count wait
 count: {\"length\":3}
 structured: {\"length\": 3}
-count: failed: invalid arguments of `count`: Additional properties are not allowed ('txt' was unexpected); \"text\" is a required property
+count: failed: invalid arguments of `count`: Additional properties are not allowed ('txt' was unexpected); did you mean `text`?; \"text\" is a required property
 broken: failed: error[script]: scripts/broken.lua:1: no luck
 asked: Run careful with {\"path\":\"a\"}?
 careful: changed a

@@ -77,7 +77,7 @@ fn a_call_on_stdin_is_one_read_one_write_and_one_wake() {
             receive();
         }
     };
-    assert_operations(child.id(), in_turn, 3 * CALLS + 8);
+    assert_operations(child.id(), in_turn, 7 * CALLS / 2);
     let together = || {
         let mut calls = String::new();
         (1..=CALLS).for_each(|id| writeln!(calls, "{}", call(id)).unwrap());

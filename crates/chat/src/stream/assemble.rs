@@ -451,7 +451,7 @@ mod tests {
                     serde_json::from_str(chunk).unwrap(),
                     usize::MAX,
                     &mut OpaqueReader::default(),
-                    &mut |_, _| {},
+                    &mut |_, _, _| {},
                 )
                 .unwrap();
         }
@@ -558,7 +558,7 @@ mod tests {
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
         let (field, mut opaque) = (serde_json::from_str(chunk).unwrap(), OpaqueReader::default());
-        assembler.on_tool_calls(field, usize::MAX, &mut opaque, &mut |_, _| {}).unwrap();
+        assembler.on_tool_calls(field, usize::MAX, &mut opaque, &mut |_, _, _| {}).unwrap();
         let ids: Vec<_> = assembler.finish(true).0.calls.into_iter().map(|call| call.id).collect();
         assert_eq!(ids, [Some(String::from("a")), None, None]);
     }

@@ -48,7 +48,9 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         entry("script", string(script));
     }
     if let Some(command) = &tool.command {
-        command_entries(command).into_iter().for_each(|(key, value)| entry(key, value));
+        for (key, value) in command_entries(command) {
+            entry(key, value);
+        }
     }
     if let Some(timeout) = tool.timeout {
         entry("timeout", unplaced(format!("{}ms", timeout.as_secs_f64() * 1000.0)));

@@ -98,7 +98,7 @@ pub struct FormDoc {
     pub doc: &'static str,
 }
 
-/// The forms of the language. [`super::plist_of_form`] also accepts the forms of Emacs packages.
+/// The forms of the language. [`super::ToolForms::plist_of_form`] also accepts the forms of Emacs packages.
 pub const FORMS: [FormDoc; 5] = [
     FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script or a program." },
     FormDoc {

@@ -29,6 +29,10 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
         .ok_or_else(|| ProjectError::NoProject { from: absolute.clone(), below: projects_below(&absolute) })
 }
 
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
 /// contains `specs/` is a project. Any other folder stands for all spec files in it. A script stands for the tools that
 /// use it. A file that is reached twice is read once.

@@ -58,9 +58,8 @@ pub(in crate::cli) fn timeline(path: &Path) -> Result<Timeline, CliError> {
         }
     }
     if loaded.is_empty() {
-        let damage: String = damage.iter().map(|damage| format!("; {damage}")).collect();
-        let message = format!("{} contains no requests that can be read{damage}", path.display());
-        return Err(CliError::Usage(message));
+        damage.insert(0, format!("{} contains no requests that can be read", path.display()));
+        return Err(CliError::Usage(damage.join("; ")));
     }
     Ok(Timeline { damage, ..Timeline::of_journal(loaded) })
 }
