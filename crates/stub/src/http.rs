@@ -58,6 +58,10 @@ async fn serve_connection(socket: TcpStream, service: Arc<Service>, is_loopback:
             Ok(None) => return,
             Err(BadRequest { status, message }) => {
                 let _ = play(&Answer::error(status, &[("connection", "close")], message), &mut write).await;
+                // To close a connection with unread bytes is a reset, by which a client that still writes loses the
+                // answer.
+                let _ = write.shutdown().await;
+                let _ = tokio::time::timeout(REQUEST_LIMIT, client_closed(&mut read)).await;
                 return;
             }
         };
@@ -155,7 +159,7 @@ impl Pace {
 }
 
 async fn client_closed(read: &mut OwnedReadHalf) {
-    let mut bytes = [0; 512];
+    let mut bytes = [0; 4096];
     while !matches!(read.read(&mut bytes).await, Ok(0) | Err(_)) {}
 }
 
