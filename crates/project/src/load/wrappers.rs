@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::rules::{TOOLS_BY_CODE, made_by_code, undeclared_wrapper};
 use deftool_lang::spec::{FileKind, ToolForms, Wrapper};
 use deftool_lang::text::{Location, SourceId};
@@ -23,6 +24,17 @@ pub(super) fn report_wrappers(load: &mut Load, wrappers: Vec<(SourceId, Wrapper)
             used.extend(heads.into_iter().map(|head| (project, head)));
         }
     }
+    let findings = std::mem::take(&mut load.findings);
+    // A call of such a wrapper is the same cause.
+    let is_call = |finding: &Diagnostic| {
+        let Location { source, span } = finding.primary;
+        *finding.rule == TOOLS_BY_CODE
+            && load
+                .sources
+                .get(source)
+                .is_some_and(|file| used.contains(&(load.project_of(source), span.of(&file.text))))
+    };
+    load.findings = findings.into_iter().filter(|finding| !is_call(finding)).collect();
     let of_code = load.findings.iter().filter(|finding| *finding.rule == TOOLS_BY_CODE);
     let mut noted: HashSet<SourceId> = of_code.map(|finding| finding.primary.source).collect();
     for (source, wrapper) in wrappers {
