@@ -30,7 +30,7 @@ use crate::cli::worker::{ClientWorkers, OpenedWorker, api_key, choose_worker, cl
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An editor starts this command and sends messages of the Agent Client Protocol on stdin. Each session uses the project
+An editor starts this command and sends messages of the Agent Client Protocol on stdin. Each session uses the project \
 that contains its folder, or the project of -C. docs/editors.md describes the set-up.
 
 Examples:

@@ -10,7 +10,7 @@ use crate::cli::terminal::output::eprint_line;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An editor starts this command and sends messages on stdin. It reports findings of unsaved texts, completes and renames. It
+An editor starts this command and sends messages on stdin. It reports findings of unsaved texts, completes and renames. It \
 executes nothing of a project.
 
 Examples:

@@ -183,3 +183,24 @@ pub(super) fn command() -> clap::Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    /// Terminals have different widths: only lines of examples and tables, which are indented, end in the text.
+    #[test]
+    fn texts_of_help_are_not_wrapped_by_hand() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for paragraph in help.split("\n\n") {
+                let mut rest = paragraph.lines().skip(1);
+                assert!(rest.all(|line| line.starts_with(' ')), "{}: {paragraph}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+}

@@ -14,7 +14,7 @@ use crate::cli::terminal::output::eprint_progress;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Creates specs/NAME.eld and scripts/NAME.lua. If the tool has a spec but no script, creates a placeholder script; calls
+Creates specs/NAME.eld and scripts/NAME.lua. If the tool has a spec but no script, creates a placeholder script; calls \
 fail with `NAME is not implemented`.
 
 Examples:

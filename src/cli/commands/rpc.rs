@@ -25,7 +25,7 @@ use crate::cli::worker::{ClientWorkers, OpenWorker, OpenedWorker, close_remote, 
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Another program starts this command and sends JSON-RPC requests on stdin, one per line or with a Content-Length header.
+Another program starts this command and sends JSON-RPC requests on stdin, one per line or with a Content-Length header. \
 docs/rpc.md describes the methods.
 
 Examples:

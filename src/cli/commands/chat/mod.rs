@@ -41,7 +41,7 @@ use input::{Input, InputEvent};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions are stored in the state folder of the user ($XDG_STATE_HOME/deftool/sessions). /help lists the commands of a
+Sessions are stored in the state folder of the user ($XDG_STATE_HOME/deftool/sessions). /help lists the commands of a \
 chat.
 
 Examples:

@@ -26,7 +26,7 @@ use revision::{Revision, is_json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A change breaks callers if arguments that the old schema accepts may be rejected by the new one. Other changes are only
+A change breaks callers if arguments that the old schema accepts may be rejected by the new one. Other changes are only \
 visible to the model. Exit codes: 0 no breaking change, 1 a breaking change, 2 some tools could not be compared.
 
 Examples:

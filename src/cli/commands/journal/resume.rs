@@ -25,7 +25,7 @@ use crate::cli::worker::{Follower, OpenWorker, Printed, Source, close, connect, 
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A reply that was interrupted is requested again. An interrupted call runs again only if the `:effect` of its tool is
+A reply that was interrupted is requested again. An interrupted call runs again only if the `:effect` of its tool is \
 `pure` or `keyed`.
 
 Examples:

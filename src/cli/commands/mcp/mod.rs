@@ -41,7 +41,7 @@ use hosts::{Host, print_config};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An MCP host starts this command and sends its calls on stdin. With --port, hosts connect to the URL that is printed after
+An MCP host starts this command and sends its calls on stdin. With --port, hosts connect to the URL that is printed after \
 `READY`. Messages and log lines of scripts go to stderr.
 
 Examples:

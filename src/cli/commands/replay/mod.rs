@@ -14,7 +14,7 @@ use crate::cli::outcome::{CliError, Exit};
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Compares each request with the recorded one, and uses the recorded replies and tool results: no tool runs.
+Compares each request with the recorded one, and uses the recorded replies and tool results: no tool runs. \
 `deftool run --replay FILE` runs the tools.
 
 Examples:

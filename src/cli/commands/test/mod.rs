@@ -24,7 +24,7 @@ use run::TestRun;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox; `--isolate process` requires
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox; `--isolate process` requires \
 `--fuzz`. See docs/testing.md.
 
 Examples:

@@ -25,8 +25,8 @@ use html::{Page, ShownFile};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page contains the whole run and needs neither the network nor the project. The format of a file is detected from
-its content: a recording (run --record, chat --record), a journal (run --journal), a session of `deftool chat`, or the
+The page contains the whole run and needs neither the network nor the project. The format of a file is detected from \
+its content: a recording (run --record, chat --record), a journal (run --journal), a session of `deftool chat`, or the \
 output of `deftool run --json`. The last two have no times.
 
 Examples:
