@@ -1,5 +1,7 @@
 //! Consistent, immutable versions of a project. Each request uses one version.
 
+mod user;
+
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::convert::identity;
@@ -22,8 +24,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::load::{load, load_with, resolve_inputs};
-use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, is_same_script};
+use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, ToolOrigin, is_same_script};
 use crate::permissions::Trust;
+use user::UserTools;
 
 /// Specs, schemas and scripts of one load. Immutable.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub struct Generation {
     tools: Vec<Arc<LoadedTool>>,
     /// Whether tools of earlier generations were kept.
     has_kept: bool,
+    /// The user's own project, if `tools` has its tools, too.
+    user: Option<UserTools>,
 }
 
 /// The changes of a reload, as tool names.
@@ -169,7 +174,7 @@ impl Generation {
         let number = before.number + 1;
         if let Some((tools, changes)) = before.with_new_scripts(&load) {
             return (
-                Self { number, load, took: started.elapsed(), changes, tools, has_kept: false },
+                Self { number, load, took: started.elapsed(), changes, tools, has_kept: false, user: None },
                 Vec::new(),
             );
         }
@@ -197,7 +202,7 @@ impl Generation {
         for loaded in &tools {
             loaded.entry();
         }
-        Self { number, load, took: started.elapsed(), changes, tools, has_kept: false }
+        Self { number, load, took: started.elapsed(), changes, tools, has_kept: false, user: None }
     }
 
     /// Returns whether the tools are the same as in `before`, including the broken ones.
@@ -241,7 +246,12 @@ impl Generation {
         }
         let load = &self.load;
         let broken = load.tools.iter().find(|loaded| loaded.tool.name.value == name && !loaded.tool.valid);
-        let Some(broken) = broken else { return Err(unknown_tool(name, self.tool_names())) };
+        let Some(broken) = broken else {
+            return match self.user().filter(|user| user.defines(name)) {
+                Some(user) => user.find_tool(name),
+                None => Err(unknown_tool(name, self.tool_names())),
+            };
+        };
         let (source, span) = (broken.tool.source, broken.tool.span);
         let errors = load.findings.iter().filter(|finding| finding.severity == Severity::Error);
         let errors = errors
@@ -275,7 +285,8 @@ impl Generation {
     }
 
     /// Returns the tools of a worker in spec order: the tools and exit tools in its lists. Without a list, all tools of
-    /// that kind are included. Tools with a broken script are left out.
+    /// that kind are included. Tools with a broken script are left out. Those of the user are included if they are offered
+    /// to workers.
     pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
         let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
             list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
@@ -287,7 +298,13 @@ impl Generation {
                 ToolKind::Exit => &exit,
             };
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
-            !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
+            let is_listed = match loaded.origin {
+                ToolOrigin::User => self.is_offered_to_workers(loaded),
+                ToolOrigin::Project | ToolOrigin::Replacement => {
+                    list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
+                }
+            };
+            is_listed && !is_broken
         });
         ToolSet::new(offered.map(|loaded| loaded.entry_for(worker.api.unwrap_or_default())))
     }
@@ -423,7 +440,7 @@ impl ToolRunner for GenerationRunner {
             return std::future::ready(Err(unknown_tool(&call.name, self.generation.tool_names()))).boxed();
         };
         let error = match &loaded.script {
-            ScriptState::Ready(script) => match self.trust.allow(script) {
+            ScriptState::Ready(script) => match self.trust.allow_tool(loaded, script) {
                 Ok(()) => {
                     let result = self.scripts.call(Arc::clone(script), call, context);
                     return async move { check_result(loaded.entry(), result.await?) }.boxed();

@@ -47,7 +47,9 @@ pub use load::{
     read_tool_forms, resolve_inputs, script_candidates,
 };
 pub use mcp::McpOffer;
-pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
+pub use model::{
+    Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState, ToolOrigin,
+};
 pub use paths::{display_name, is_test_script, is_visible_spec, normalize, resolve_links};
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,

@@ -111,6 +111,8 @@ pub struct LoadOptions {
     pub type_checker: Option<PathBuf>,
     /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
     pub raises_denied: bool,
+    /// Whether specs and scripts that another user could have written count as unreadable.
+    pub is_private: bool,
 }
 
 /// Replacement texts of files, by the paths under which the files are loaded.
@@ -282,12 +284,32 @@ pub struct LoadedTool {
     pub script: ScriptState,
     /// The name of an earlier tool with the same name, if Emacs can hold both. A request can only contain the earlier.
     pub shadowed_by: Option<Location>,
+    /// The project that the tool comes from.
+    pub origin: ToolOrigin,
+}
+
+/// The project that a tool comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolOrigin {
+    /// The project of the command.
+    #[default]
+    Project,
+    /// The project of the command, in place of a tool of the user with the same name. This needs trust.
+    Replacement,
+    /// The user's own project. Its permissions need no trust.
+    User,
 }
 
 impl LoadedTool {
     /// Creates a tool of the spec file `file`, without a script.
     pub(crate) fn new(tool: Arc<Tool>, file: Arc<str>) -> Self {
-        Self { tool, file, entry: Arc::default(), script: ScriptState::None, shadowed_by: None }
+        let origin = ToolOrigin::default();
+        Self { tool, file, entry: Arc::default(), script: ScriptState::None, shadowed_by: None, origin }
+    }
+
+    /// Returns the same tool with an origin.
+    pub(crate) fn with_origin(&self, origin: ToolOrigin) -> Arc<Self> {
+        Arc::new(Self { origin, ..self.clone() })
     }
 
     /// Returns the compiled schema.

@@ -14,7 +14,8 @@ pub use leftover::{
     create_beside, create_temporary, create_test_folder, is_temporary, remove_leftover_test_folders,
 };
 pub use private::{
-    check_private, create_new_private, create_output, create_private, create_private_folder, lock_private,
-    open_or_create_private, open_private, open_regular, untrusted_reason,
+    check_private, create_new_private, create_only_private_files, create_output, create_private,
+    create_private_folder, lock_private, open_or_create_private, open_private, open_regular,
+    untrusted_parent_reason, untrusted_reason,
 };
 pub use replace::{BYTE_ORDER_MARK, replace_file, replace_text};

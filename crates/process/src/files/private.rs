@@ -151,6 +151,22 @@ pub fn untrusted_reason(_: &Metadata) -> Option<&'static str> {
     None
 }
 
+/// Like [`untrusted_reason`], for a folder above a trusted one. In a sticky folder, such as `/tmp`, other users cannot
+/// replace the files of a user.
+pub fn untrusted_parent_reason(metadata: &Metadata) -> Option<&'static str> {
+    #[cfg(unix)]
+    let is_sticky = std::os::unix::fs::MetadataExt::mode(metadata) & 0o1000 != 0;
+    #[cfg(not(unix))]
+    let is_sticky = false;
+    untrusted_reason(metadata).filter(|_| !is_sticky)
+}
+
+/// From now on, only their user can access the files and folders that this process creates.
+pub fn create_only_private_files() {
+    #[cfg(unix)]
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
 fn open_checked(path: &Path, options: &OpenOptions, check: fn(&Metadata) -> Result<()>) -> Result<File> {
     // Before opening, because opening a pipe or a device may have side effects.
     check(&std::fs::metadata(path)?)?;

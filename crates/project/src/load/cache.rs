@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use deftool_lang::spec::ToolSelection;
+use deftool_process::files::check_private;
 use deftool_process::lock;
 
 use super::discover::scan_scripts;
@@ -57,6 +58,8 @@ pub(crate) struct Cache {
     pub(crate) overlay: Overlay,
     /// The tools to load.
     pub(crate) selection: ToolSelection,
+    /// Whether files that another user could have written count as unreadable.
+    pub(crate) is_private: bool,
 }
 
 /// Files of one kind, by path.
@@ -249,7 +252,7 @@ impl Cache {
         if self.is_single_load() && !T::IS_SHARED {
             let bytes = match self.overlay.get(path) {
                 Some(text) => text.as_bytes().to_vec(),
-                None => check_size(read_regular(path, known, T::MAX_READ)?.bytes)?,
+                None => self.read_file(path, known, T::MAX_READ)?.bytes,
             };
             return Ok(Arc::new(make(bytes)));
         }
@@ -273,11 +276,7 @@ impl Cache {
         }
         self.add_dependencies(std::iter::once(&path.to_owned()));
         let at = SystemTime::now();
-        let read = read_regular(path, known, T::MAX_READ).and_then(|read| {
-            let bytes = check_size(read.bytes)?;
-            Ok(ReadFile { bytes, ..read })
-        });
-        let ReadFile { bytes, stamp: found } = match read {
+        let ReadFile { bytes, stamp: found } = match self.read_file(path, known, T::MAX_READ) {
             Ok(read) => read,
             Err(error) => {
                 if slot.cached.take().is_some() {
@@ -300,6 +299,14 @@ impl Cache {
         };
         slot.cached = Some(Cached { stamp: Some(found), at, value: Arc::clone(&value) });
         Ok(value)
+    }
+
+    fn read_file(&self, path: &Path, known: Known, most: u64) -> std::io::Result<ReadFile> {
+        if self.is_private {
+            check_private(path)?;
+        }
+        let read = read_regular(path, known, most)?;
+        Ok(ReadFile { bytes: check_size(read.bytes)?, ..read })
     }
 
     /// Returns files with changed content and an unchanged stamp, and drops their cache entries. Checks `paths`,

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
+use crate::model::{LoadedTool, ToolOrigin};
+
 pub use request::{PermissionRequest, mcp_permission_request, permission_requests, quote, quote_words};
 pub use set::PermissionSet;
 
@@ -31,8 +33,26 @@ impl Trust {
     /// # Errors
     /// If the script requires a permission that is not trusted.
     pub fn allow(&self, script: &Script) -> Result<(), ToolError> {
+        self.allow_set(script, &PermissionSet::of_script(script))
+    }
+
+    /// Checks whether a call of `loaded`, whose script is `script`, is allowed.
+    ///
+    /// # Errors
+    /// If it requires a permission that is not trusted.
+    pub(crate) fn allow_tool(&self, loaded: &LoadedTool, script: &Script) -> Result<(), ToolError> {
+        match loaded.origin {
+            ToolOrigin::User => Ok(()),
+            ToolOrigin::Project => self.allow(script),
+            ToolOrigin::Replacement => {
+                self.allow_set(script, &PermissionSet::of_script(script).replacing(&script.tool))
+            }
+        }
+    }
+
+    fn allow_set(&self, script: &Script, required: &PermissionSet) -> Result<(), ToolError> {
         let Self::Only(granted) = self else { return Ok(()) };
-        let missing = granted.missing(&PermissionSet::of_script(script));
+        let missing = granted.missing(required);
         if missing.is_empty() {
             return Ok(());
         }

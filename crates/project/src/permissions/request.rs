@@ -9,7 +9,7 @@ use deftool_lang::text::{Location, count, exact};
 
 use super::set::PermissionSet;
 use crate::load::resolve_permissions;
-use crate::model::{Load, LoadedTool, ScriptState};
+use crate::model::{Load, LoadedTool, ScriptState, ToolOrigin};
 
 /// The permissions that a tool or worker requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,15 +62,18 @@ impl PermissionSet {
     }
 }
 
-/// Returns the permission requests of the tools that have a script and require at least one permission. `load`: the
-/// load of the tools.
+/// Returns the permission requests of the tools that have a script and require at least one permission, or that replace
+/// a tool of the user. Tools of the user need no trust. `load`: the load of the other tools.
 pub fn permission_requests<'t>(
     load: &Load,
     tools: impl IntoIterator<Item = &'t LoadedTool>,
 ) -> Vec<PermissionRequest> {
-    let tools = tools.into_iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
     // Most tools have no permissions, and a reload of a large project must not examine all scripts.
-    let tools = tools.filter(|loaded| has_permissions(&loaded.tool));
+    let tools = tools.into_iter().filter(|loaded| match loaded.origin {
+        ToolOrigin::User => false,
+        ToolOrigin::Replacement => true,
+        ToolOrigin::Project => loaded.tool.kind == ToolKind::Normal && has_permissions(&loaded.tool),
+    });
     let requests = tools.filter_map(|loaded| {
         let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
         let grants = match &loaded.script {
@@ -81,13 +84,16 @@ pub fn permission_requests<'t>(
                     .with_limits(loaded.tool.timeout, loaded.tool.memory)
             }
         };
+        let name = &loaded.tool.name.value;
+        let is_replacement = loaded.origin == ToolOrigin::Replacement;
+        let grants = if is_replacement { grants.replacing(name) } else { grants };
         if grants.is_empty() {
             return None;
         }
         // A last good version comes from an older version of the file.
         let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
         let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
-        Some(PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants })
+        Some(PermissionRequest { tool: name.clone(), place, grants })
     });
     requests.collect()
 }

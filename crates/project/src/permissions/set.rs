@@ -43,6 +43,9 @@ pub struct PermissionSet {
     /// folder, or `:url=` and the URL of an MCP server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub server: BTreeSet<String>,
+    /// Tools of the user that are replaced by tools with the same name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub replace: BTreeSet<String>,
     /// The time limit of a call in milliseconds, if it is above 15 minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -76,6 +79,12 @@ impl PermissionSet {
     pub fn of_script(script: &Script) -> Self {
         Self::of(&script.permissions, script.root.as_deref().unwrap_or(Path::new("")))
             .with_limits(script.timeout, script.memory)
+    }
+
+    /// Adds the replacement of the user's tool called `name`.
+    pub(crate) fn replacing(mut self, name: &str) -> Self {
+        self.replace.insert(name.to_owned());
+        self
     }
 
     /// Adds the limits of a call that are above `MAX_TIMEOUT` and `MAX_MEMORY`.
@@ -116,6 +125,7 @@ impl PermissionSet {
             run: &requested.run - &self.run,
             env: &requested.env - &self.env,
             server: &requested.server - &self.server,
+            replace: &requested.replace - &self.replace,
             timeout_ms: requested.timeout_ms.filter(|_| requested.timeout_ms > self.timeout_ms),
             memory: requested.memory.filter(|_| requested.memory > self.memory),
         }
@@ -129,12 +139,13 @@ impl PermissionSet {
         self.run.extend(other.run);
         self.env.extend(other.env);
         self.server.extend(other.server);
+        self.replace.extend(other.replace);
         self.timeout_ms = self.timeout_ms.max(other.timeout_ms);
         self.memory = self.memory.max(other.memory);
     }
 
     /// Returns the lists, the most dangerous first: running programs, writing files, network access.
-    fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 6] {
+    fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 7] {
         [
             (":server", &self.server),
             (":run", &self.run),
@@ -142,6 +153,7 @@ impl PermissionSet {
             (":net", &self.net),
             (":env", &self.env),
             (":read", &self.read),
+            (":replace", &self.replace),
         ]
     }
 

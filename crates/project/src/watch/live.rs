@@ -4,6 +4,8 @@
 //! last good version. A missing tool is removed after one second, because a file that is truncated and then written may
 //! be valid in between. A load without changes is discarded.
 
+mod beside;
+
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,6 +21,7 @@ use super::reload::{LoadHandler, load_first, run_watch_loop};
 use crate::generation::Generation;
 use crate::load::{find_root, read_workers};
 use crate::model::{Load, LoadOptions, ProjectError};
+use beside::Beside;
 
 /// Time between the first load without a tool and its removal.
 const REMOVAL_DELAY: Duration = Duration::from_secs(1);
@@ -32,6 +35,8 @@ pub struct LiveProject {
     state: Arc<Mutex<State>>,
     /// Closed when the project is dropped.
     events: Arc<FileEvents>,
+    /// The user's own project, if its tools are offered, too.
+    beside: Option<Beside>,
 }
 
 #[derive(Debug)]
@@ -52,7 +57,17 @@ impl LiveProject {
     /// # Errors
     /// If the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
-        Self::open_selected(&find_root(root)?, from, ToolSelection::default(), listener)
+        Self::open_with(&find_root(root)?, from, LoadOptions::default(), listener)
+    }
+
+    /// Like [`open`](Self::open), for the user's own project: a file that another user could have written counts as
+    /// unreadable.
+    ///
+    /// # Errors
+    /// If the first load fails.
+    pub fn open_private(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
+        let options = LoadOptions { is_private: true, ..LoadOptions::default() };
+        Self::open_with(&find_root(root)?, from, options, listener)
     }
 
     /// Like [`open`](Self::open), with only the tools that one worker may use: the worker called `worker` or, without a
@@ -69,17 +84,17 @@ impl LiveProject {
             (None, _) => None,
         };
         let selection = worker.map(ToolSelection::of_worker).unwrap_or_default();
-        Self::open_selected(&root, from, selection, None)
+        Self::open_with(&root, from, LoadOptions { selection, ..LoadOptions::default() }, None)
     }
 
-    fn open_selected(
+    fn open_with(
         root: &Path,
         from: &Path,
-        selection: ToolSelection,
+        options: LoadOptions,
         listener: Option<Listener>,
     ) -> Result<Self, ProjectError> {
         let started = Instant::now();
-        let options = LoadOptions { with_scripts: true, selection, ..LoadOptions::default() };
+        let options = LoadOptions { with_scripts: true, ..options };
         let mut loader = Loader::new(LoadTarget::Project(root.to_owned()), from, options);
         let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
         loader.keep_going();
@@ -94,33 +109,55 @@ impl LiveProject {
             // The first generation stays usable. It is just not reloaded.
             tracing::warn!(%error, "cannot watch the project");
         }
-        Ok(Self { state, events })
+        Ok(Self { state, events, beside: None })
     }
 
     /// Creates a project without files, for a worker outside of a project. It is never reloaded.
     pub fn without_files() -> Self {
-        let current = Arc::new(Generation::first(Load::default(), Instant::now()));
+        let current = Arc::new(Generation::empty());
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
-        Self { state, events: Arc::default() }
+        Self { state, events: Arc::default(), beside: None }
+    }
+
+    /// Adds the tools of the user's own project ([`Generation::beside`]).
+    #[must_use]
+    pub fn beside(mut self, user: Arc<Self>, for_workers: bool) -> Self {
+        self.beside = Some(Beside::new(user, for_workers));
+        self
+    }
+
+    /// Returns the user's own project, if its tools are offered, too.
+    pub fn user(&self) -> Option<&Arc<Self>> {
+        self.beside.as_ref().map(Beside::user)
     }
 
     /// Returns the latest generation.
     pub fn current(&self) -> Arc<Generation> {
-        Arc::clone(&lock(&self.state).current)
+        let own = || Arc::clone(&lock(&self.state).current);
+        self.beside.as_ref().map_or_else(own, |beside| beside.current(own))
     }
 
-    /// Returns why the project on disk cannot be loaded. The current generation is then outdated.
+    /// Returns why the project on disk cannot be loaded, or that of the user. The current generation is then outdated.
     pub fn error(&self) -> Option<String> {
-        lock(&self.state).error.clone()
+        let own = lock(&self.state).error.clone();
+        own.or_else(|| self.user()?.error())
     }
 
     /// Scans for changes now and waits until they are loaded, at most for `timeout`.
     pub fn refresh(&self, timeout: Duration) {
         self.events.rescan_now(timeout);
+        if let Some(user) = self.user() {
+            user.refresh(timeout);
+        }
     }
 
     /// Describes the changes of all generations after `generation`.
     pub fn changes_since(&self, generation: u64) -> String {
+        let own = |generation| self.own_changes_since(generation);
+        self.beside.as_ref().map_or_else(|| own(generation), |beside| beside.changes_since(generation, own))
+    }
+
+    fn own_changes_since(&self, generation: u64) -> String {
         let state = lock(&self.state);
         let later = state.history.iter().filter(|(number, _)| *number > generation);
         later.map(|(_, changes)| changes.as_str()).collect::<Vec<_>>().join("; then ")

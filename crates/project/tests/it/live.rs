@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use deftool_lang::spec::WorkerSpec;
-use deftool_project::{Changes, LiveProject, ScriptState};
+use deftool_project::{Changes, LiveProject, ScriptState, ToolOrigin};
 use deftool_script::Script;
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -389,4 +389,62 @@ fn a_project_that_is_moved_away_and_back_reloads() {
     assert_eq!(reloads.recv_timeout(LIMIT).unwrap(), Ok(String::from("no tool changed")));
     write(&root, "scripts/a.lua", &script(2));
     assert_eq!(reloads.recv_timeout(LIMIT).unwrap(), Ok(String::from("changed a")));
+}
+
+/// Returns the tools with their origins.
+fn origins(project: &LiveProject) -> Vec<(String, ToolOrigin)> {
+    let generation = project.current();
+    generation.tools().map(|loaded| (loaded.tool.name.value.clone(), loaded.origin)).collect()
+}
+
+#[test]
+fn tools_of_the_user_are_reloaded_beside_those_of_a_project() {
+    use ToolOrigin::{Project, Replacement, User};
+
+    let of_user = Live::open(&[("specs/u.eld", &tool("u", "")), ("scripts/u.lua", SCRIPT)]);
+    let of_project = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
+    let project = of_project.project.beside(std::sync::Arc::new(of_user.project), false);
+    let named = |tools: [(&str, ToolOrigin); 2]| tools.map(|(name, origin)| (name.to_owned(), origin));
+    assert_eq!(origins(&project), named([("a", Project), ("u", User)]));
+    let worker = WorkerSpec::named("w");
+    let first = project.current();
+    assert!(first.tool_set(&worker).iter().map(|entry| &*entry.name).eq(["a"]));
+    write(of_user.folder.path(), "specs/a.eld", &tool("a", ""));
+    write(of_user.folder.path(), "scripts/a.lua", SCRIPT);
+    while origins(&project) != named([("a", Replacement), ("u", User)]) {
+        of_user.reloads.recv_timeout(LIMIT).unwrap();
+    }
+    let second = project.current();
+    assert!(second.number > first.number);
+    write(of_project.folder.path(), "specs/a.eld", "");
+    while origins(&project) != named([("a", User), ("u", User)]) {
+        of_project.reloads.recv_timeout(LIMIT).unwrap();
+    }
+    assert!(project.current().number > second.number);
+    assert!(project.changes_since(second.number).contains("removed a"));
+    let changes = project.changes_since(first.number);
+    assert!(changes.starts_with("removed a") && changes.contains("; then added a"), "{changes}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_others_can_write_is_not_loaded_into_a_private_project() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "specs/a.eld", &tool("a", ""));
+    write(folder.path(), "scripts/a.lua", SCRIPT);
+    let (sender, reloads) = channel();
+    let listener = move |reloaded: Result<&deftool_project::Generation, &deftool_project::ProjectError>| {
+        let _ = sender.send(reloaded.unwrap().changes.clone());
+    };
+    let project = LiveProject::open_private(folder.path(), folder.path(), Some(Box::new(listener))).unwrap();
+    let shared = folder.path().join("shared");
+    fs::write(&shared, script(2)).unwrap();
+    fs::set_permissions(&shared, PermissionsExt::from_mode(0o666)).unwrap();
+    fs::rename(shared, folder.path().join("scripts/a.lua")).unwrap();
+    assert_eq!(reloads.recv_timeout(LIMIT).unwrap().kept, ["a"]);
+    let generation = project.current();
+    let mut messages = generation.load.findings.iter().map(|finding| &finding.message);
+    assert!(messages.any(|message| message.contains("writable by other users")), "{generation:?}");
 }
