@@ -552,7 +552,7 @@ generation: number,
  */
 tools: Array<ToolInfo>,
 /**
- * The names of the workers. A project without workers has the worker `default`.
+ * The names of the workers, also of those of the user. A project without workers has the worker `default`.
  */
 workers: Array<string>, };
 
@@ -667,6 +667,11 @@ export type NeedsApprovalResult = {
  * Whether the call needs the user's approval.
  */
 needs_approval: boolean, };
+
+/**
+ * The project that a tool comes from.
+ */
+export type Origin = "project" | "user";
 
 /**
  * The outcome of a request, and the members of the `finished` event.
@@ -1057,6 +1062,10 @@ confirm: Confirm,
  * The JSON Schema of the arguments. Its properties are in the order of the spec.
  */
 parameters: JsonValue,
+/**
+ * The project that the tool comes from.
+ */
+origin: Origin,
 /**
  * The spec file, relative to the project.
  */

@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use super::outcome::{CliError, Exit, runtime};
 use super::project::engine::{self, ScriptOptions};
+use super::project::user::ProjectRoots;
 use super::terminal::interrupt::Signals;
 use super::terminal::output::{clean, eprint_line};
 use super::worker::options::WorkerOptions;
@@ -93,7 +94,11 @@ pub struct Workers {
 impl Workers {
     fn of_project(options: &ServeOptions, journal: Arc<dyn Journal>) -> Result<Self, CliError> {
         let root = find_root(&options.worker.project.dirs()?.project)?;
-        let project = Arc::new(LiveProject::open(&root, &root, None)?);
+        let mut project = LiveProject::open(&root, &root, None)?;
+        if options.worker.user_tools {
+            project = ProjectRoots::find(&root)?.add_to_workers(project, &root);
+        }
+        let project = Arc::new(project);
         eprint_errors(&project.current());
         let clients = ClientWorkers {
             options: options.worker.clone(),

@@ -7,22 +7,28 @@ use deftool_lang::diagnostic::render::{JsonReport, json_report};
 use deftool_lang::schema::{Target, emit};
 use deftool_lang::spec;
 use deftool_lang::text::LineColumn;
-use deftool_project::{Generation, LoadOptions, LoadedTool, ScriptState, load_with, resolve_inputs};
+use deftool_project::{
+    Generation, LoadOptions, LoadedTool, ScriptState, ToolOrigin, load_with, resolve_inputs,
+};
 use deftool_worker::DEFAULT_WORKER;
 use serde_json::Value;
 
 use crate::protocol::{
-    CheckParams, CompileParams, CompileResult, Confirm, Empty, Kind, ListResult, ToolInfo,
+    CheckParams, CompileParams, CompileResult, Confirm, Empty, Kind, ListResult, Origin, ToolInfo,
 };
 use crate::session::Session;
 
 impl Session {
     pub(crate) fn list(&self, _: Empty) -> ListResult {
         let generation = self.host.project.current();
-        let workers = generation.load.workers.iter().filter(|worker| worker.valid);
-        let mut workers: Vec<String> = workers.map(|worker| worker.name.value.clone()).collect();
-        if generation.load.workers.is_empty() {
-            workers.push(String::from(DEFAULT_WORKER));
+        // Outside of projects, all workers are those of the user.
+        let own =
+            (generation.load.root.is_some() || generation.user().is_none()).then(|| workers_of(&generation));
+        let mut workers = own.unwrap_or_default();
+        for name in generation.user().into_iter().flat_map(|user| workers_of(user)) {
+            if !workers.contains(&name) {
+                workers.push(name);
+            }
         }
         ListResult {
             project: self.host.root.display().to_string(),
@@ -50,7 +56,13 @@ impl Session {
         let target = params.target.as_deref().map_or(Ok(Target::OpenAi), target)?;
         let generation = self.host.project.current();
         let tools: Vec<&LoadedTool> = match &params.tools {
-            None => offered(&generation).collect(),
+            // The definitions of a project must not depend on the user.
+            None => {
+                let is_outside = generation.load.root.is_none();
+                offered(&generation)
+                    .filter(|loaded| is_outside || loaded.origin != ToolOrigin::User)
+                    .collect()
+            }
             Some(names) => {
                 let found = names.iter().map(|name| generation.find_tool(name));
                 found.collect::<Result<_, _>>().map_err(|error| crate::calls::failed(&error))?
@@ -59,6 +71,15 @@ impl Session {
         let definitions = emit(target, tools.into_iter().map(|loaded| &*loaded.tool));
         Ok(CompileResult { generation: generation.number, definitions })
     }
+}
+
+/// Returns the names of the valid workers.
+fn workers_of(generation: &Generation) -> Vec<String> {
+    let workers = &generation.load.workers;
+    if workers.is_empty() {
+        return vec![String::from(DEFAULT_WORKER)];
+    }
+    workers.iter().filter(|worker| worker.valid).map(|worker| worker.name.value.clone()).collect()
 }
 
 /// Returns the tools without errors.
@@ -75,7 +96,7 @@ fn target(name: &str) -> Result<Target, Error> {
 }
 
 fn describe(loaded: &LoadedTool, generation: &Generation, root: &Path) -> ToolInfo {
-    let (tool, sources) = (&loaded.tool, &generation.load.sources);
+    let (tool, sources) = (&loaded.tool, &generation.load_of(loaded).sources);
     let mut definition = match emit(Target::Mcp, [&**tool]) {
         Value::Array(mut definitions) => definitions.pop().unwrap_or_default(),
         _ => Value::Null,
@@ -99,6 +120,10 @@ fn describe(loaded: &LoadedTool, generation: &Generation, root: &Path) -> ToolIn
             spec::Confirm::When(_) => Confirm::Sometimes,
         },
         parameters: definition["inputSchema"].take(),
+        origin: match loaded.origin {
+            ToolOrigin::User => Origin::User,
+            ToolOrigin::Project | ToolOrigin::Replacement => Origin::Project,
+        },
         file: file.strip_prefix(root).unwrap_or(file).display().to_string(),
         line: position.line,
     }

@@ -35,7 +35,7 @@ pub struct ListResult {
     pub generation: u64,
     /// The tools that can be called, and the exit tools, sorted by name. Tools with errors are left out.
     pub tools: Vec<ToolInfo>,
-    /// The names of the workers. A project without workers has the worker `default`.
+    /// The names of the workers, also of those of the user. A project without workers has the worker `default`.
     pub workers: Vec<String>,
 }
 
@@ -57,10 +57,23 @@ pub struct ToolInfo {
     pub confirm: Confirm,
     /// The JSON Schema of the arguments. Its properties are in the order of the spec.
     pub parameters: Value,
+    /// The project that the tool comes from.
+    pub origin: Origin,
     /// The spec file, relative to the project.
     pub file: String,
     /// The line of the tool in this file. The first line is 1.
     pub line: usize,
+}
+
+/// The project that a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(JsonSchema, TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The project.
+    Project,
+    /// The user's own project.
+    User,
 }
 
 /// Whether calls of a tool are executed.

@@ -26,7 +26,10 @@ use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::session::{
     Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
 };
-use crate::cli::worker::{ClientWorkers, OpenedWorker, api_key, choose_worker, close_remote, serve_client};
+use crate::cli::worker::{
+    ClientWorkers, OpenedWorker, WorkerProject, api_key, choose_worker, close_remote, open_project,
+    serve_client,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -146,31 +149,32 @@ impl Agent {
         })
     }
 
-    /// Opens the project at `root`, and connects its worker.
+    /// Opens the project at `root`, or the user's own, and connects its worker.
     async fn open_worker(
         &self,
         folder: &Path,
         root: &Path,
         servers: Vec<ClientServer>,
     ) -> Result<SharedWorker, CliError> {
-        let project = match find_root(folder) {
-            Ok(_) => LiveProject::open(root, root, None)?,
+        let opened = match open_project(&self.options, folder, root, None) {
             // A server that the user names needs no project.
-            Err(ProjectError::NoProject { .. })
+            Err(CliError::Project(ProjectError::NoProject { .. }))
                 if self.options.endpoint.is_some() && self.options.worker.is_none() =>
             {
-                LiveProject::without_files()
+                let project = LiveProject::without_files();
+                WorkerProject { root: root.to_owned(), project, is_user: false }
             }
-            Err(error) => return Err(error.into()),
+            opened => opened?,
         };
+        let WorkerProject { root, project, is_user } = opened;
         let project = Arc::new(project);
         let spec = choose_worker(self.options.worker.as_deref(), None, &project.current())?;
         let workers = ClientWorkers {
             options: self.options.clone(),
-            root: root.to_owned(),
+            root,
             project: Arc::clone(&project),
             scripts: Arc::clone(&self.scripts),
-            trusts_all: self.trusts_all,
+            trusts_all: self.trusts_all || is_user,
             is_conversation: true,
             journal: None,
         };

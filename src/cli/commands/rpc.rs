@@ -1,12 +1,14 @@
 //! `deftool rpc`: serves the tools and workers of the project to another program, on stdin and stdout.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use deftool_project::{Generation, LiveProject, ProjectError, find_root};
+use deftool_durable::SqliteJournal;
+use deftool_lang::spec::WorkerSpec;
+use deftool_project::{Listener, LiveProject};
 use deftool_rpc::{ContinueRequest, Host, script_events, serve};
-use deftool_script::ScriptSink;
+use deftool_script::{ScriptRunner, ScriptSink};
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
 
@@ -14,6 +16,7 @@ use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::ProjectTrust;
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::eprint_error;
 use crate::cli::terminal::stdio::stdout;
 use crate::cli::worker;
@@ -21,7 +24,9 @@ use crate::cli::worker::journal::PastRequests;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::message::user_message;
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::{ClientWorkers, OpenWorker, OpenedWorker, close_remote, journal, serve_client};
+use crate::cli::worker::{
+    ClientWorkers, OpenWorker, OpenedWorker, close_remote, is_user_worker, journal, serve_client,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,53 +48,43 @@ pub(in crate::cli) struct RpcOptions {
 
 pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let dirs = options.worker.project.dirs()?;
-    let root = find_root(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project)?;
+    let root = roots.main_root().to_owned();
     let (reloaded, reloads) = watch::channel(());
-    let listener = move |_: Result<&Generation, &ProjectError>| reloaded.send_replace(());
-    let project = Arc::new(LiveProject::open(&root, &root, Some(Box::new(listener)))?);
+    let listener = |_| -> Listener {
+        let reloaded = reloaded.clone();
+        Box::new(move |_| reloaded.send_replace(()))
+    };
+    let project = Arc::new(roots.open(&root, options.worker.user_tools, listener)?);
     let (send_event, script_events) = script_events();
     let scripts = engine::start_with(&options.scripts, ScriptSink::new(send_event))?;
-    let trusts_all = options.scripts.trust;
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
-    let of_worker = journal.clone().map(|journal| {
-        let options = options.worker.clone();
-        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, &options, &[])) as Box<_>
-    });
     let past =
         options.journal.as_deref().map(|path| PastRequests::read(path, false)).transpose()?.map(Arc::new);
-    let workers = Arc::new(ClientWorkers {
-        options: options.worker.clone(),
-        root: root.clone(),
-        project: Arc::clone(&project),
-        scripts: Arc::clone(&scripts),
-        trusts_all,
-        is_conversation: false,
-        journal: of_worker,
-    });
+    let workers_of = |root: &Path, project: &Arc<LiveProject>, trusts_all| {
+        let project = (root, Arc::clone(project), trusts_all);
+        Arc::new(client_workers(options, project, Arc::clone(&scripts), journal.clone()))
+    };
+    let own = workers_of(&root, &project, options.scripts.trust);
+    let user = roots.user().zip(project.user()).map(|(root, user)| workers_of(root, user, true));
     let default_worker = options.worker.worker.clone();
     let host = Host {
         // stdin belongs to the client.
-        trust: Box::new(ProjectTrust::without_prompt(&root, trusts_all)),
+        trust: Box::new(ProjectTrust::without_prompt(&root, options.scripts.trust)),
         root,
         project,
         reloads,
         scripts,
         choose_worker: Box::new(move |generation, name| {
             let named = name.or(default_worker.as_deref());
+            let user = generation.user().filter(|_| is_user_worker(generation, named));
+            let generation = user.map_or(generation, |user| &**user);
             worker::choose_worker(named, None, generation).map_err(|error| error.to_string())
         }),
         open_worker: Box::new(move |spec| {
-            let (workers, past) = (Arc::clone(&workers), past.clone());
-            let open = async move {
-                let mut opened = Box::pin(workers.open(spec, Vec::new())).await?;
-                let (worker, remote) = (opened.worker.clone(), opened.remote.take());
-                let close = move || close_remote(remote).boxed();
-                let context = opened.context.take();
-                let continue_request =
-                    past.zip(context).map(|(past, context)| continue_past(past, context, opened));
-                Ok(deftool_rpc::OpenedWorker { worker, continue_request, close: Box::new(close) })
-            };
-            open.map_err(|error: CliError| error.to_string()).boxed()
+            let is_user = is_user_worker(&own.project.current(), Some(&spec.name.value));
+            let workers = Arc::clone(user.as_ref().filter(|_| is_user).unwrap_or(&own));
+            open_worker(workers, spec, past.clone()).map_err(|error| error.to_string()).boxed()
         }),
         read_files: Box::new(|prompt, files| user_message(prompt, files, String::new())),
     };
@@ -100,6 +95,42 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         return Ok(if exit == Exit::Clean { Exit::Failed } else { exit });
     }
     Ok(exit)
+}
+
+/// Returns the workers of the project at a root, and whether they need no trust.
+fn client_workers(
+    options: &RpcOptions,
+    (root, project, trusts_all): (&Path, Arc<LiveProject>, bool),
+    scripts: Arc<ScriptRunner>,
+    journal: Option<Arc<SqliteJournal>>,
+) -> ClientWorkers {
+    let of_worker = journal.map(|journal| {
+        let options = options.worker.clone();
+        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, &options, &[])) as Box<_>
+    });
+    ClientWorkers {
+        options: options.worker.clone(),
+        root: root.to_owned(),
+        project,
+        scripts,
+        trusts_all,
+        is_conversation: false,
+        journal: of_worker,
+    }
+}
+
+/// Connects a worker, which can continue the requests of the journal.
+async fn open_worker(
+    workers: Arc<ClientWorkers>,
+    spec: WorkerSpec,
+    past: Option<Arc<PastRequests>>,
+) -> Result<deftool_rpc::OpenedWorker, CliError> {
+    let mut opened = Box::pin(workers.open(spec, Vec::new())).await?;
+    let (worker, remote) = (opened.worker.clone(), opened.remote.take());
+    let close = move || close_remote(remote).boxed();
+    let context = opened.context.take();
+    let continue_request = past.zip(context).map(|(past, context)| continue_past(past, context, opened));
+    Ok(deftool_rpc::OpenedWorker { worker, continue_request, close: Box::new(close) })
 }
 
 /// Returns a function that continues the requests of the journal in their worker.

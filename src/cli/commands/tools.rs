@@ -1,16 +1,17 @@
-//! `deftool tools`: lists the tools of a project.
+//! `deftool tools`: lists the tools of a project and of the user.
 
 use std::fmt::Write;
 
 use clap::Args;
 use deftool_lang::spec::{Json, Tool, ToolKind};
 use deftool_lang::text::Location;
-use deftool_project::{Load, find_root, load_specs, resolve_inputs};
+use deftool_project::{Load, LoadedTool, ToolOrigin};
 use serde_json::{Value, json};
 
 use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::permissions::describe_permissions;
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::{clean, eprint_line, print_json, print_lines};
 
 #[derive(Debug, Args)]
@@ -28,32 +29,66 @@ pub(in crate::cli) struct ToolsOptions {
 /// Prints all tools, including those with errors. Runs and reads no script.
 pub(in crate::cli) fn run(options: &ToolsOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
-    let root = find_root(&dirs.project)?;
-    let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
+    let loads = ProjectRoots::find(&dirs.project)?.load_specs(&dirs.current)?;
+    let mut tools = Vec::new();
+    for (origin, load) in &loads {
+        let others =
+            || loads.iter().filter(move |(other, _)| other != origin).flat_map(|(_, load)| &load.tools);
+        tools.extend(load.tools.iter().map(|loaded| {
+            let LoadedTool { tool, .. } = &**loaded;
+            let is_repeated = others().any(|other| other.tool.name.value == tool.name.value);
+            Listed { tool, load, origin: *origin, is_repeated }
+        }));
+    }
     if options.format.is_json() {
-        print_json(&load.tools.iter().map(|loaded| to_json(&loaded.tool, &load)).collect::<Value>(), true);
-    } else if load.tools.is_empty() {
+        print_json(&tools.iter().map(to_json).collect::<Value>(), true);
+    } else if tools.is_empty() {
         eprint_line("no tools; create one with `deftool new NAME`");
     } else {
-        print_lines(&table(&load));
+        print_lines(&table(&tools));
     }
     Ok(Exit::Clean)
 }
 
-fn table(load: &Load) -> String {
+/// A tool of the project, or of the user's own.
+struct Listed<'l> {
+    tool: &'l Tool,
+    load: &'l Load,
+    origin: ToolOrigin,
+    /// Whether the other project has a tool of the same name.
+    is_repeated: bool,
+}
+
+impl Listed<'_> {
+    /// Returns the name with notes in parentheses.
+    fn name(&self) -> String {
+        let kind = match (self.tool.valid, self.tool.kind) {
+            (false, _) => Some("has errors"),
+            (true, ToolKind::Exit) => Some("exit tool"),
+            (true, ToolKind::Normal) => None,
+        };
+        let origin = match (self.origin, self.is_repeated) {
+            (ToolOrigin::User, true) => Some("user, replaced"),
+            (ToolOrigin::User, false) => Some("user"),
+            (_, true) => Some("replaces yours"),
+            (_, false) => None,
+        };
+        let notes: Vec<&str> = origin.into_iter().chain(kind).collect();
+        let name = &self.tool.name.value;
+        if notes.is_empty() { name.clone() } else { format!("{name} ({})", notes.join(", ")) }
+    }
+}
+
+fn table(tools: &[Listed<'_>]) -> String {
     let mut rows = vec![["NAME", "ARGUMENTS", "PERMISSIONS", "DEFINED AT"].map(str::to_owned)];
-    for tool in load.tools.iter().map(|loaded| &loaded.tool) {
+    for listed in tools {
+        let Listed { tool, load, .. } = listed;
         let argument =
             |name: &str, optional: bool| if optional { format!("[{name}]") } else { name.to_owned() };
         let arguments: Vec<String> =
             tool.arguments.iter().map(|found| argument(&found.name.value, found.optional)).collect();
-        let note = match (tool.valid, tool.kind) {
-            (false, _) => " (has errors)",
-            (true, ToolKind::Exit) => " (exit tool)",
-            (true, ToolKind::Normal) => "",
-        };
         rows.push([
-            clean(&format!("{}{note}", tool.name.value)),
+            clean(&listed.name()),
             clean(&arguments.join(" ")),
             clean(&describe_permissions(&tool.permissions)),
             clean(&load.sources.describe(location(tool))),
@@ -74,7 +109,8 @@ fn table(load: &Load) -> String {
     text
 }
 
-fn to_json(tool: &Tool, load: &Load) -> Value {
+fn to_json(listed: &Listed<'_>) -> Value {
+    let Listed { tool, load, origin, .. } = listed;
     let at = location(tool);
     let file = load.sources.get(at.source);
     let arguments = tool.arguments.iter().map(|argument| {
@@ -89,6 +125,7 @@ fn to_json(tool: &Tool, load: &Load) -> Value {
     json!({
         "name": tool.name.value,
         "kind": if tool.kind == ToolKind::Exit { "exit" } else { "normal" },
+        "origin": if *origin == ToolOrigin::User { "user" } else { "project" },
         "valid": tool.valid,
         "description": tool.description.value,
         "arguments": arguments.collect::<Value>(),

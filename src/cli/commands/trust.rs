@@ -15,6 +15,7 @@ use crate::cli::project::trust::{
     Projects, Store, StoreError, bios_permission_requests, endpoint_permission_requests,
     server_permission_requests, store_key,
 };
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::{eprint_error, eprint_progress, print_json, print_lines};
 
 #[derive(Debug, Args)]
@@ -115,7 +116,13 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
 fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
     let root = find_root(&dirs.project)?;
-    let generation = Generation::load(&root, &dirs.current, None)?;
+    let load = |root: &Path| Generation::load(root, &dirs.current, None);
+    let mut generation = load(&root)?;
+    let roots = ProjectRoots::find(&dirs.project)?;
+    // A tool that replaces one of the user needs trust.
+    if roots.project.is_some() {
+        generation = roots.join(generation, load);
+    }
     let mut wanted = permission_requests(&generation.load, generation.tools());
     // Include keys that are not set: other shells may set them.
     wanted.extend(endpoint_permission_requests(&generation.load, |_| true));

@@ -73,9 +73,14 @@ impl ClientWorkers {
         requirements.servers.add(added);
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
-        let mut opened =
-            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), requirements)?
-                .observed(&generation);
+        let mut opened = OpenWorker::new(
+            Arc::clone(&self.project),
+            self.root.clone(),
+            spec,
+            (trust, scripts),
+            requirements,
+        )?
+        .observed(&generation);
         if self.is_conversation {
             opened = opened.reporting_errors();
         }
@@ -93,7 +98,8 @@ impl ClientWorkers {
         left_out.extend((!missing.is_empty()).then(|| untrusted(&missing)));
         let tools = join(opened.tools, remote.as_ref());
         let config = WorkerConfig { queue: MAX_QUEUE, journal, ..opened.config };
-        let worker = connect(&self.options, &opened.spec, config, Arc::clone(&tools), true).await?;
+        let spec = (&opened.spec, &*opened.root);
+        let worker = connect(&self.options, spec, config, Arc::clone(&tools), true).await?;
         Ok(OpenedWorker { worker, tools, context, remote, left_out })
     }
 

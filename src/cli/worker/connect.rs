@@ -1,5 +1,6 @@
 //! Connects a worker to its server.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +21,14 @@ pub(in crate::cli) fn api_key(spec: &WorkerSpec) -> Option<String> {
     environment(&spec.api_key_env).map(|key| key.trim().to_owned())
 }
 
-/// Resolves the endpoint and starts the worker. If `must_listen` is set, an unreachable server is reported now instead
+/// Resolves the endpoint and starts the worker of the project at `root`. If `must_listen` is set, an unreachable server is reported now instead
 /// of at the first request.
 ///
 /// # Errors
 /// If there is no endpoint, if `must_listen` is set and nothing listens there, or if the managed server does not start.
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
-    spec: &WorkerSpec,
+    (spec, root): (&WorkerSpec, &Path),
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
     must_listen: bool,
@@ -35,8 +36,7 @@ pub(in crate::cli) async fn connect(
     let key = api_key(spec);
     if let (None, Some(server)) = (&options.endpoint, &spec.server) {
         return managed::start(
-            options,
-            server,
+            (server, root),
             key,
             (options.model.clone().or_else(|| spec.model.clone()), spec.dialect),
             config,

@@ -1,13 +1,12 @@
 //! Workers with a managed server: start-up progress and shutdown.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deftool_lang::spec::{Dialect, ServerSpec};
-use deftool_project::find_root;
 use deftool_worker::{NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
-use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, cut, eprint_progress, shows_progress};
@@ -18,20 +17,18 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum length of a log line in the progress message, in characters.
 const MAX_SHOWN: usize = 100;
 
-/// Starts the server and waits until it is ready.
+/// Starts the server of a worker of the project at `root`, and waits until it is ready.
 ///
 /// # Errors
 /// If the server cannot be started, exits, or is not ready in time. The error contains its last log lines.
 pub(super) async fn start(
-    options: &WorkerOptions,
-    server: &ServerSpec,
+    (server, root): (&ServerSpec, &Path),
     key: Option<String>,
     (model, dialect): (Option<String>, Option<Dialect>),
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
 ) -> Result<Worker, CliError> {
-    let root = find_root(&options.project.dirs()?.project)?;
-    let server = ServerOptions::of_spec(server, &root).map_err(CliError::Usage)?;
+    let server = ServerOptions::of_spec(server, root).map_err(CliError::Usage)?;
     let server = ServerOptions { key, model, dialect, ..server };
     let begun = Instant::now();
     let worker = Worker::start_managed(config, tools, server);

@@ -9,6 +9,7 @@ mod managed;
 pub(in crate::cli) mod message;
 pub(in crate::cli) mod offer;
 pub(in crate::cli) mod options;
+mod project;
 pub(in crate::cli) mod recordings;
 mod requirements;
 pub(in crate::cli) mod secrets;
@@ -19,7 +20,7 @@ pub(in crate::cli) mod telemetry;
 pub(in crate::cli) mod timelines;
 pub(in crate::cli) mod trace;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::render::render_concise;
@@ -27,8 +28,7 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::{OnFailure, WorkerSpec};
 use deftool_lang::text::count;
 use deftool_project::{
-    Generation, LiveProject, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState,
-    find_root, quote,
+    Generation, LiveProject, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState, quote,
 };
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig, api_of};
@@ -48,6 +48,7 @@ pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve
 pub(in crate::cli) use connect::{api_key, connect};
 pub(in crate::cli) use follow::{FollowResult, Follower, Printed};
 pub(in crate::cli) use managed::close;
+pub(in crate::cli) use project::{WorkerProject, is_user_worker, open_project};
 pub(in crate::cli) use servers::{Servers, join, server_name};
 
 /// Maximum number of printed findings; the others are counted.
@@ -56,6 +57,8 @@ const MAX_FINDINGS: usize = 5;
 /// A worker of the project that has the permissions of its tools.
 pub(in crate::cli) struct OpenWorker {
     pub(in crate::cli) spec: WorkerSpec,
+    /// The folder of its project.
+    pub(in crate::cli) root: PathBuf,
     pub(in crate::cli) tools: Arc<ProjectTools>,
     pub(in crate::cli) config: WorkerConfig,
     /// The MCP servers whose tools the worker uses.
@@ -95,22 +98,24 @@ pub(in crate::cli) fn open(
     };
     let names_server = options.endpoint.is_some() || stored.is_some();
     let is_standalone = names_server && options.worker.is_none() && options.project.directory().is_none();
-    let (root, project) = match find_root(&dirs.project) {
-        Ok(root) => {
-            let named = options.worker.as_deref().or(recorded.filter(|name| !name.is_empty()));
-            let project = LiveProject::open_for_worker(&root, &dirs.current, named)?;
-            (root, project)
-        }
+    let selected = recorded.filter(|name| !name.is_empty());
+    let opened = match open_project(options, &dirs.project, &dirs.current, selected) {
         // A server that the user names needs no project.
-        Err(ProjectError::NoProject { .. }) if is_standalone => (dirs.current, LiveProject::without_files()),
-        Err(error @ ProjectError::NoProject { .. }) => {
+        Err(CliError::Project(ProjectError::NoProject { .. })) if is_standalone => {
+            WorkerProject { root: dirs.current, project: LiveProject::without_files(), is_user: false }
+        }
+        Err(CliError::Project(error @ ProjectError::NoProject { .. })) => {
             return Err(CliError::Usage(format!("{error}, or name a server with --endpoint URL")));
         }
-        Err(error) => return Err(error.into()),
+        opened => opened?,
     };
+    let WorkerProject { root, project, is_user } = opened;
     let generation = project.current();
-    eprint_errors(&generation);
-    eprint_omitted_tools(&generation);
+    // The errors of the user's own project are already reported.
+    if !is_user {
+        eprint_errors(&generation);
+        eprint_omitted_tools(&generation);
+    }
     let mut spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     spec.params.extend(request.params.iter().cloned());
     if let Some((_, endpoint)) = stored {
@@ -127,10 +132,14 @@ pub(in crate::cli) fn open(
     }
     let is_new = matches!(source, Source::CommandLine);
     let suffice = |granted: &PermissionSet| is_new && requirements.are_enough(granted);
-    let trust = ProjectTrust::resolve_partly(&root, requirements.all(), scripts.trust, suffice)?;
+    let trust = if is_user {
+        ProjectTrust::without_prompt(&root, true)
+    } else {
+        ProjectTrust::resolve_partly(&root, requirements.all(), scripts.trust, suffice)?
+    };
     report_untrusted(&requirements.leave_out(&generation, &trust.current()));
     let scripts = engine::start(scripts)?;
-    let open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), requirements)?;
+    let open = OpenWorker::new(Arc::new(project), root, spec, (trust, scripts), requirements)?;
     // A replay exports no telemetry.
     Ok(if recorded.is_some() { open } else { open.observed(&generation) })
 }
@@ -142,15 +151,15 @@ impl OpenWorker {
     /// If its BIOS cannot be read.
     pub(in crate::cli) fn new(
         project: Arc<LiveProject>,
-        root: &Path,
+        root: PathBuf,
         spec: WorkerSpec,
         (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
         requirements: Requirements,
     ) -> Result<Self, CliError> {
         let tools = ProjectTools::new(project, spec.clone(), Box::new(trust), scripts)
             .without_untrusted(requirements.left_out);
-        let config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
-        Ok(Self { spec, tools: Arc::new(tools), config, servers: requirements.servers })
+        let config = WorkerConfig::of_project(&root, &spec).map_err(CliError::Usage)?;
+        Ok(Self { spec, root, tools: Arc::new(tools), config, servers: requirements.servers })
     }
 
     /// Exports the requests, without the secrets of `generation`, if the environment names a collector.

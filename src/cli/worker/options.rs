@@ -18,6 +18,9 @@ pub(in crate::cli) struct WorkerOptions {
     /// Model name; overrides the worker's
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
+    /// Offer your tools for all projects to a worker of the project, too
+    #[arg(long)]
+    pub(in crate::cli) user_tools: bool,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
 }

@@ -2,9 +2,11 @@
 
 #![cfg(target_os = "linux")]
 
+mod user_tools;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -94,7 +96,14 @@ async fn connect(
     arguments: &[&str],
     work: impl AsyncFnOnce(&ConnectionTo<Agent>, &Seen) -> Result<(), Error>,
 ) {
-    let mut command = project.command(&[&["acp"], arguments].concat());
+    connect_to(project.command(&[&["acp"], arguments].concat()), work).await;
+}
+
+/// Starts the command, which is `deftool acp`, and runs `work` with a connection to it.
+async fn connect_to(
+    mut command: Command,
+    work: impl AsyncFnOnce(&ConnectionTo<Agent>, &Seen) -> Result<(), Error>,
+) {
     // The sessions choose the project.
     command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut agent = tokio::process::Command::from(command).spawn().unwrap();

@@ -148,6 +148,9 @@ fn updated(expected: &str, output: &str) -> String {
     text
 }
 
+/// Variables of the user that a page does not inherit, either.
+const OF_USER: [&str; 4] = ["NO_COLOR", "CLICOLOR_FORCE", "DEFTOOL_CONFIG_DIR", "XDG_CONFIG_HOME"];
+
 /// A shell for the commands of a page. Its variables, except `PATH`, do not depend on the user.
 pub(crate) struct Shell {
     pub(crate) folder: PathBuf,
@@ -166,7 +169,7 @@ impl Shell {
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).current_dir(&self.folder).stdin(Stdio::null());
-        for name in INHERITED.iter().chain(&["NO_COLOR", "CLICOLOR_FORCE"]) {
+        for name in INHERITED.iter().chain(&OF_USER) {
             shell.env_remove(name);
         }
         shell.env("PATH", path).env("XDG_STATE_HOME", &self.state).env("HOME", &self.state);

@@ -87,6 +87,9 @@ impl Project {
     }
 }
 
+/// A folder that is not the user's own project. `.cargo/config.toml` sets it for binaries that are started in other ways.
+const NO_USER_TOOLS: &str = "/dev/null";
+
 /// The state folder of the tests.
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
@@ -118,7 +121,7 @@ pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {
     for name in INHERITED {
         command.env_remove(name);
     }
-    command.env("XDG_STATE_HOME", STATE);
+    command.env("XDG_STATE_HOME", STATE).env("DEFTOOL_CONFIG_DIR", NO_USER_TOOLS);
     command
 }
 

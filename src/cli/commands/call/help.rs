@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use deftool_lang::spec::{Argument, Json, JsonKind, Tool};
 use deftool_lang::text::{Location, one_line};
-use deftool_project::{find_root, load_specs, resolve_inputs, unknown_tool};
+use deftool_project::unknown_tool;
 
 use crate::cli::commands;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::permissions::describe_permissions;
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::{clean, eprint_failure, print_lines};
 use crate::cli::terminal::width::{fill, help_columns};
 
@@ -22,10 +23,10 @@ pub(in crate::cli) fn of_command(name: &str) -> String {
 
 /// Prints the help of the tool `name`.
 pub(in crate::cli) fn print(name: &str, dirs: &CommandDirs) -> Result<Exit, CliError> {
-    let root = find_root(&dirs.project)?;
-    let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
-    let Some(loaded) = load.tools.iter().find(|loaded| loaded.tool.name.value == name) else {
-        let names = load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
+    let loads = ProjectRoots::find(&dirs.project)?.load_specs(&dirs.current)?;
+    let tools = || loads.iter().flat_map(|(_, load)| load.tools.iter().map(move |loaded| (load, loaded)));
+    let Some((load, loaded)) = tools().find(|(_, loaded)| loaded.tool.name.value == name) else {
+        let names = tools().map(|(_, loaded)| loaded.tool.name.value.as_str());
         let error = unknown_tool(name, names);
         eprint_failure(error.kind.as_str(), &error.message);
         return Ok(Exit::Failed);

@@ -14,7 +14,7 @@ use deftool_lang::tool::{
     Attachment, CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage,
 };
 use deftool_project::{
-    Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
+    Generation, GenerationRunner, Load, LoadOptions, ScriptState, ToolOrigin, permission_requests,
 };
 use deftool_script::DEFAULT_MEMORY;
 use serde::Serialize;
@@ -27,6 +27,7 @@ use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::rerun::Rerun;
 use crate::cli::project::trust::ProjectTrust;
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{
     bytes, clean, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, print_styled,
@@ -146,13 +147,13 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     if options.watch {
         return watch(options, &dirs, tool, input);
     }
-    let root = find_root(&dirs.project)?;
-    let generation = Generation::load_tool(&root, &dirs.current, tool)?;
+    let roots = ProjectRoots::find(&dirs.project)?;
+    let (root, generation) = (roots.main_root(), roots.load_tool(&dirs.current, tool)?);
     if let Some(calls) = options.repeat {
-        let measured = repeat::run(options, (tool, &input), &root, generation, calls as usize)?;
+        let measured = repeat::run(options, (tool, &input), root, generation, calls as usize)?;
         return Ok(measured.map_or_else(|error| print_failure(options, error), |()| Exit::Clean));
     }
-    let Some(called) = call(options, (tool, &input), &root, generation)? else {
+    let Some(called) = call(options, (tool, &input), root, generation)? else {
         return Ok(Exit::Interrupted);
     };
     Ok(report(&called, options, options.time))
@@ -214,12 +215,21 @@ fn watch(
     tool: &str,
     input: ArgumentInput,
 ) -> Result<Exit, CliError> {
-    let root = find_root(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project)?;
     let (options, tool) = (options.clone(), tool.to_owned());
     let json = options.format.is_json();
-    let paths = [root.clone()];
+    let generation = roots.load_tool(&dirs.current, &tool)?;
+    let is_user = generation.tool(&tool).is_some_and(|loaded| loaded.origin == ToolOrigin::User);
+    let root = if is_user { roots.user() } else { None }.unwrap_or(roots.main_root()).to_owned();
+    let (paths, current) = ([root.clone()], dirs.current.clone());
     let report = move |load: Load, started| {
-        match call(&options, (&tool, &input), &root, Generation::first(load, started)) {
+        let loaded = Generation::first(load, started);
+        let generation = if is_user {
+            Generation::empty().beside(Arc::new(loaded), false)
+        } else {
+            roots.join(loaded, |user| Generation::load_tool(user, &current, &tool))
+        };
+        match call(&options, (&tool, &input), &root, generation) {
             Ok(Some(called)) => {
                 report(&called, &options, true);
             }

@@ -82,7 +82,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     if options.list {
         return Ok(list::run(options.format.is_json()));
     }
-    let OpenWorker { spec, tools, config, servers } =
+    let OpenWorker { spec, root: worker_root, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
             .reporting_errors();
     let dirs = options.worker.project.dirs()?;
@@ -108,7 +108,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         };
         let source = join(tools.clone(), remote.as_ref());
         let worker = tokio::select! {
-            worker = connect(&options.worker, &spec, config, source, false) => worker?,
+            worker = connect(&options.worker, (&spec, &worker_root), config, source, false) => worker?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let create = |path| recordings::create(path, key.as_deref(), secrets);

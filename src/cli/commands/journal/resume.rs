@@ -130,6 +130,7 @@ async fn resume(
         worker: given.worker.clone().or(stored_worker),
         endpoint: given.endpoint.clone(),
         model: given.model.clone().or_else(|| context.model.clone()),
+        user_tools: given.user_tools,
         project: given.project.clone(),
     };
     let of_request = RequestOptions { system: None, params: context.params.clone(), yes: options.yes };
@@ -138,7 +139,7 @@ async fn resume(
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
     }
-    let OpenWorker { spec, tools, config, servers } = open;
+    let OpenWorker { spec, root, tools, config, servers } = open;
     let mut approver = Approver::new(options.yes);
     let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
     let journal = Some(Arc::clone(journal) as Arc<_>);
@@ -153,7 +154,7 @@ async fn resume(
     journal::check_tools(&request.id, &options.journal.path, &entries, &tools_now)
         .map_err(CliError::Usage)?;
     let worker = tokio::select! {
-        worker = connect(&worker_options, &spec, config, tools, true) => worker?,
+        worker = connect(&worker_options, (&spec, &root), config, tools, true) => worker?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
     let asks = approvals == Approvals::Ask;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ use deftool_mcp::{
     ApprovalMode, CallEvent, CallEvents, Catalog, CatalogSource, CatalogTool, HttpServer, ToolServer,
 };
 use deftool_project::{
-    Generation, GenerationRunner, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState,
-    find_root, permission_requests,
+    Generation, GenerationRunner, Listener, LiveProject, LoadedTool, PermissionRequest, ScriptState,
+    permission_requests,
 };
 use deftool_script::{LogLevel, ScriptEvent, ScriptRunner, ScriptSink};
 use futures_util::FutureExt;
@@ -33,6 +34,7 @@ use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::trust::{ProjectTrust, missing_permissions, report_untrusted};
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
@@ -87,31 +89,26 @@ struct LiveTools {
 
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
-    let root = find_root(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project)?;
+    let root = roots.main_root();
     if let Some(host) = options.config {
-        return print_config(host, options, &root);
+        return print_config(host, options, root);
     }
     let (reloaded, changes) = watch::channel(1);
-    let listener = move |loaded: Result<&Generation, &ProjectError>| match loaded {
-        Ok(generation) => {
-            eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
-            print_findings(generation);
-            report_untrusted(&missing_of(generation));
-            reloaded.send_replace(generation.number);
-        }
-        Err(error) => eprint_error(&error.to_string()),
-    };
-    let project = LiveProject::open(&root, &dirs.current, Some(Box::new(listener)))?;
+    let project = roots.open(&dirs.current, false, |is_user| report_reloads(reloaded.clone(), is_user))?;
     let generation = project.current();
     let offered = generation.tools().filter(|tool| is_offered(tool, options.exit_tools)).count();
-    eprint_progress(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
+    let shown = |root: &Path| clean(&root.display().to_string());
+    let and_user = roots.user().filter(|user| *user != root && project.user().is_some());
+    let and_user = and_user.map(|user| format!(" and {}", shown(user))).unwrap_or_default();
+    eprint_progress(&format!("serving {} of {}{and_user}", count(offered, "tool"), shown(root)));
     print_findings(&generation);
     report_untrusted(&missing_of(&generation));
     let events = CallEvents::default();
     let tools = LiveTools {
         project,
         // stdin belongs to the client.
-        trust: ProjectTrust::without_prompt(&root, options.scripts.trust),
+        trust: ProjectTrust::without_prompt(root, options.scripts.trust),
         scripts: engine::start_with(&options.scripts, sink(events.clone()))?,
         exit_tools: options.exit_tools,
         emitted: Arc::default(),
@@ -139,6 +136,22 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     // A thread may still wait for stdin.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served
+}
+
+/// Returns the listener of the project, or of the user's own, whose errors are already reported and whose permissions need
+/// no trust.
+fn report_reloads(reloaded: watch::Sender<u64>, is_user: bool) -> Listener {
+    Box::new(move |loaded| match loaded {
+        Ok(generation) => {
+            eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
+            if !is_user {
+                print_findings(generation);
+                report_untrusted(&missing_of(generation));
+            }
+            reloaded.send_replace(generation.number);
+        }
+        Err(error) => eprint_error(&error.to_string()),
+    })
 }
 
 async fn serve_stdio(server: ToolServer) -> Result<Exit, CliError> {
@@ -309,8 +322,6 @@ fn emit_tool(loaded: &LoadedTool) -> Option<CatalogTool> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use deftool_script::RunnerOptions;
 
     use super::*;

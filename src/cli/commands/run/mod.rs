@@ -123,7 +123,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
     let (of_run, params) = (&options.worker, &options.request.params);
     let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, of_run, params));
-    let OpenWorker { spec, tools, config, servers } = open;
+    let OpenWorker { spec, root, tools, config, servers } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
@@ -156,7 +156,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
             Worker::replay(config, tools, Arc::clone(replay))
         } else {
             tokio::select! {
-                worker = connect(&options.worker, &spec, config, tools, true) => worker?,
+                worker = connect(&options.worker, (&spec, &root), config, tools, true) => worker?,
                 () = interrupts.next() => return Ok(Exit::Interrupted),
             }
         };

@@ -51,7 +51,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
     let file = JobFile::read(path)?;
     let open = worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?;
     let stored = options.journal.as_deref().map(|path| Stored::open(path, &open, options)).transpose()?;
-    let OpenWorker { spec, tools, config, servers } = open;
+    let OpenWorker { spec, root, tools, config, servers } = open;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
@@ -68,7 +68,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
         let tools = join(tools, remote.as_ref());
         options.signals.check(&tools.current().tools)?;
         let worker = tokio::select! {
-            worker = connect(&options.worker, &spec, config, Arc::clone(&tools), true) => worker?,
+            worker = connect(&options.worker, (&spec, &root), config, Arc::clone(&tools), true) => worker?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let batch = Batch {

@@ -1,0 +1,298 @@
+//! The user's own project, whose tools and workers are offered everywhere: the configuration folder of the user.
+//!
+//! Its permissions need no trust, because only the user can write it: if other users could, it is ignored. Commands whose
+//! results must not depend on the machine (`check`, `compile`, `fmt`, `test`, `diff`, `replay`) do not use this module.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deftool_lang::diagnostic::Severity;
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_process::files::{untrusted_parent_reason, untrusted_reason};
+use deftool_project::{
+    Generation, Listener, LiveProject, Load, ProjectError, ToolOrigin, find_root, load_specs, resolve_inputs,
+    resolve_links,
+};
+
+use crate::cli::outcome::CliError;
+use crate::cli::terminal::output::{clean, eprint_line};
+use crate::cli::terminal::shell::quote;
+
+/// The variable that overrides the configuration folder.
+const VARIABLE: &str = "DEFTOOL_CONFIG_DIR";
+
+/// Maximum number of files in the user's project, so that its check is fast.
+const MAX_FILES: usize = 10_000;
+
+/// Returns the configuration folder, which may not exist. Returns `None` if no environment variable specifies it.
+pub(in crate::cli) fn config_folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
+    let default = || {
+        let base = absolute("XDG_CONFIG_HOME").or_else(|| {
+            if cfg!(windows) {
+                absolute("APPDATA")
+            } else {
+                absolute("HOME").map(|home| home.join(".config"))
+            }
+        });
+        base.map(|base| base.join("deftool"))
+    };
+    variable(VARIABLE).map(|folder| std::path::absolute(&folder).unwrap_or(folder)).or_else(default)
+}
+
+/// Refuses a configuration folder inside a project: the author of the project could write the user's tools.
+///
+/// # Errors
+/// If `folder` is inside the project at `root`.
+pub(in crate::cli) fn refuse_inside(folder: &Path, root: &Path) -> Result<(), CliError> {
+    let (place, root) = (resolve_links(folder), resolve_links(root));
+    if place == root || !place.starts_with(&root) {
+        return Ok(());
+    }
+    let (folder, root) = (clean(&folder.display().to_string()), clean(&root.display().to_string()));
+    Err(CliError::Usage(format!(
+        "the configuration folder `{folder}` is inside the project `{root}`, so the project could define your tools; set \
+         {VARIABLE} to a folder outside of the project"
+    )))
+}
+
+/// The projects whose tools a command offers. At least one exists.
+pub(in crate::cli) struct ProjectRoots {
+    /// The project that contains the folder of the command, unless it is the user's own.
+    pub(in crate::cli) project: Option<PathBuf>,
+    /// The user's own project.
+    user: Option<PathBuf>,
+}
+
+impl ProjectRoots {
+    /// Finds the project that contains `folder`, and the user's own. Reports on stderr why the latter is ignored.
+    ///
+    /// # Errors
+    /// If there is no project, or if the configuration folder is inside the project.
+    pub(in crate::cli) fn find(folder: &Path) -> Result<Self, CliError> {
+        let project = find_root(folder);
+        let Some(config) = config_folder() else { return Ok(Self { project: Some(project?), user: None }) };
+        if let Ok(root) = &project
+            && (std::env::var_os(VARIABLE).is_some() || config.join("specs").is_dir())
+        {
+            refuse_inside(&config, root)?;
+        }
+        let Some(user) = usable(config) else { return Ok(Self { project: Some(project?), user: None }) };
+        let project = match project {
+            Ok(root) if resolve_links(&root) == resolve_links(&user) => None,
+            Ok(root) => Some(root),
+            Err(ProjectError::NoProject { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { project, user: Some(user) })
+    }
+
+    /// Returns the project that contains the folder of the command or, outside of projects, the user's own.
+    pub(in crate::cli) fn main_root(&self) -> &Path {
+        self.project.as_deref().or(self.user.as_deref()).unwrap_or(Path::new("."))
+    }
+
+    /// Returns the user's own project.
+    pub(in crate::cli) fn user(&self) -> Option<&Path> {
+        self.user.as_deref()
+    }
+
+    /// Loads one tool. If there is no tool of this name, loads all tools. File names in messages are relative to `from`.
+    ///
+    /// # Errors
+    /// If a file of the project cannot be read.
+    pub(in crate::cli) fn load_tool(&self, from: &Path, name: &str) -> Result<Generation, CliError> {
+        let generation = match &self.project {
+            Some(root) => Generation::load_tool(root, from, name)?,
+            None => Generation::empty(),
+        };
+        Ok(self.join(generation, |user| Generation::load_tool(user, from, name)))
+    }
+
+    /// Adds the tools of the user to a generation of the project. `load` loads the user's own project.
+    pub(in crate::cli) fn join(
+        &self,
+        generation: Generation,
+        load: impl FnOnce(&Path) -> Result<Generation, ProjectError>,
+    ) -> Generation {
+        let loaded = self.user().and_then(|user| report_errors(user, load(user), |loaded| &loaded.load));
+        match loaded {
+            Some(user) => generation.beside(Arc::new(user), false),
+            None => generation,
+        }
+    }
+
+    /// Loads the specs of both projects, without scripts: first those of the project.
+    ///
+    /// # Errors
+    /// If a file of the project cannot be read.
+    pub(in crate::cli) fn load_specs(&self, from: &Path) -> Result<Vec<(ToolOrigin, Load)>, CliError> {
+        let load = |root: &Path| load_specs(&resolve_inputs(&[], root)?, from);
+        let mut loads = Vec::new();
+        if let Some(root) = &self.project {
+            loads.push((ToolOrigin::Project, load(root)?));
+        }
+        let user = self.user().and_then(|user| report_errors(user, load(user), |load| load));
+        loads.extend(user.map(|load| (ToolOrigin::User, load)));
+        Ok(loads)
+    }
+
+    /// Opens both projects. `for_workers`: whether the workers of the project are offered the tools of the user.
+    /// `listener` returns the listener of a project, which may be that of the user.
+    ///
+    /// # Errors
+    /// If a file of the project cannot be read.
+    pub(in crate::cli) fn open(
+        &self,
+        from: &Path,
+        for_workers: bool,
+        listener: impl Fn(bool) -> Listener,
+    ) -> Result<LiveProject, CliError> {
+        let project = match &self.project {
+            Some(root) => LiveProject::open(root, from, Some(listener(false)))?,
+            None => LiveProject::without_files(),
+        };
+        Ok(match self.open_user(from, Some(listener(true))) {
+            Some(user) => project.beside(Arc::new(user), for_workers),
+            None => project,
+        })
+    }
+
+    /// Offers the tools of the user to the workers of `project`, too.
+    pub(in crate::cli) fn add_to_workers(&self, project: LiveProject, from: &Path) -> LiveProject {
+        match self.open_user(from, None) {
+            Some(user) => project.beside(Arc::new(user), true),
+            None => project,
+        }
+    }
+
+    /// Opens the user's own project. Reports its errors, also after each reload.
+    pub(in crate::cli) fn open_user(&self, from: &Path, listener: Option<Listener>) -> Option<LiveProject> {
+        let root = self.user()?.to_owned();
+        let folder = root.clone();
+        let reported: Listener = Box::new(move |loaded| {
+            if let Ok(generation) = loaded {
+                eprint_first_error(&folder, &generation.load);
+            }
+            if let Some(listener) = &listener {
+                listener(loaded);
+            }
+        });
+        let opened = LiveProject::open_private(&root, from, Some(reported));
+        let opened = opened.map_err(|error| eprint_ignored(&root, &error.to_string())).ok()?;
+        eprint_first_error(&root, &opened.current().load);
+        Some(opened)
+    }
+}
+
+/// Returns a load of the user's own project, and reports its first error. If it failed, reports why.
+fn report_errors<T>(
+    user: &Path,
+    loaded: Result<T, ProjectError>,
+    load_of: impl Fn(&T) -> &Load,
+) -> Option<T> {
+    match loaded {
+        Ok(loaded) => {
+            eprint_first_error(user, load_of(&loaded));
+            Some(loaded)
+        }
+        Err(error) => {
+            eprint_ignored(user, &error.to_string());
+            None
+        }
+    }
+}
+
+/// Prints the first error of the user's own project, on one line.
+fn eprint_first_error(user: &Path, load: &Load) {
+    let error = load.findings.iter().find(|finding| finding.severity == Severity::Error);
+    if let Some(error) = error {
+        let line = clean(&render_concise(error, &load.sources));
+        let folder = quote(&clean(&user.display().to_string()));
+        eprint_line(&format!(
+            "warning: your tools have errors: {line}; run `deftool check -C {folder}` to see all"
+        ));
+    }
+}
+
+fn eprint_ignored(user: &Path, why: &str) {
+    let folder = clean(&user.display().to_string());
+    eprint_line(&format!("warning: your tools in `{folder}` are ignored: {}", clean(why)));
+}
+
+/// Returns the configuration folder if it is a project that only the user can write.
+fn usable(config: PathBuf) -> Option<PathBuf> {
+    if !config.join("specs").is_dir() {
+        return None;
+    }
+    match untrusted_part(&config) {
+        Ok(None) => Some(config),
+        Ok(Some(why)) => {
+            eprint_ignored(&config, &why);
+            None
+        }
+        Err(error) => {
+            eprint_ignored(&config, &error.to_string());
+            None
+        }
+    }
+}
+
+/// Returns why another user may be able to write the project in `folder`: its files, its folders, or those above it.
+/// Hidden files are not read.
+///
+/// # Errors
+/// If a folder cannot be read.
+fn untrusted_part(folder: &Path) -> std::io::Result<Option<String>> {
+    let place = std::fs::canonicalize(folder)?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let homes = [resolve_links(&home), home];
+    // The folders above the home folder are those of the system.
+    let is_system = |parent: &&Path| homes.iter().any(|home| home.starts_with(parent) && home != parent);
+    // A link above the folder may be replaced as well as its target.
+    let parents = folder.ancestors().skip(1).chain(place.ancestors().skip(1));
+    for parent in parents.filter(|parent| !is_system(parent)) {
+        if let Some(why) = untrusted_parent_reason(&std::fs::metadata(parent)?) {
+            return Ok(Some(describe(parent, why, "chmod go-w", parent)));
+        }
+    }
+    let untrusted = |path: &Path, why| Some(describe(path, why, "chmod -R go-w", folder));
+    if let Some(why) = untrusted_reason(&std::fs::metadata(&place)?) {
+        return Ok(untrusted(folder, why));
+    }
+    let mut pending = vec![folder.to_owned()];
+    let mut entered = HashSet::from([place]);
+    let mut count = 0;
+    while let Some(current) = pending.pop() {
+        for entry in std::fs::read_dir(&current)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            // A link without a target is not read.
+            let Some(metadata) = std::fs::metadata(&path).ok().filter(|_| !name.starts_with(b".")) else {
+                continue;
+            };
+            count += 1;
+            if count > MAX_FILES {
+                return Ok(Some(format!("it has more than {MAX_FILES} files")));
+            }
+            if let Some(why) = untrusted_reason(&metadata) {
+                return Ok(untrusted(&path, why));
+            }
+            // Only these folders may be links out of the project.
+            let is_followed =
+                !path.is_symlink() || ["scripts", "scripts/lib"].iter().any(|name| path == folder.join(name));
+            if metadata.is_dir() && is_followed && entered.insert(std::fs::canonicalize(&path)?) {
+                pending.push(path);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Describes the part of the folder that another user can write, with the command that makes `target` private.
+fn describe(path: &Path, why: &str, command: &str, target: &Path) -> String {
+    let target = format!("{command} {}", quote(&target.display().to_string()));
+    format!("`{}` {}", path.display(), why.replace("chmod go-w", &target))
+}
