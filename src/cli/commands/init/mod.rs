@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
-use deftool_project::{Load, load_specs, resolve_inputs};
+use deftool_process::files::create_only_private_files;
+use deftool_project::{Load, find_root, load_specs, resolve_inputs};
 
 use super::import::{ForeignFormat, Imported, import_for_init};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
 use crate::cli::project::inputs::command_dirs;
+use crate::cli::project::user::{config_folder, refuse_inside};
 use crate::cli::terminal::output::{clean, eprint_progress};
 use crate::cli::terminal::shell::quote;
 use toolbox::{TOOLBOX, ToolboxTool};
@@ -26,6 +28,7 @@ Examples:
   deftool init --toolbox read_file,search_text
   deftool init --from gptel ~/.emacs.d/init.el my-agent
   deftool init --from mcp \"uvx mcp-server-time\" my-agent
+  deftool init --user
   deftool init --agents")]
 pub(in crate::cli) struct InitOptions {
     /// Folder of the new project
@@ -38,6 +41,9 @@ pub(in crate::cli) struct InitOptions {
     /// server, or a command that starts one
     #[arg(long, value_names = ["FORMAT", "FILE"], num_args = 2, conflicts_with = "toolbox")]
     pub(in crate::cli) from: Option<Vec<String>>,
+    /// Create your own project, whose tools are offered in all projects
+    #[arg(long, conflicts_with = "folder")]
+    pub(in crate::cli) user: bool,
     /// Also write AGENTS.md, which explains specs, scripts and commands to coding agents
     #[arg(long)]
     pub(in crate::cli) agents: bool,
@@ -53,6 +59,13 @@ const SAMPLE: [(&str, &str); 3] = [
     (RECORDING, include_str!("files/sample.recording.jsonl")),
 ];
 
+/// The sample tool of the user's own project. Its name differs from those of other samples, because a project would need
+/// trust to replace it.
+const USER_SAMPLE: [(&str, &str); 2] = [
+    ("specs/tools.eld", include_str!("files/user_tools.eld")),
+    ("scripts/sort_lines.lua", include_str!("files/sort_lines.lua")),
+];
+
 /// The guide for coding agents.
 const AGENTS: [(&str, &str); 1] = [("AGENTS.md", include_str!("files/AGENTS.md"))];
 
@@ -63,7 +76,7 @@ const COMMON: [(&str, &str); 2] = [
 ];
 
 pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
-    let folder = &options.folder;
+    let folder = &if options.user { user_folder()? } else { options.folder.clone() };
     let specs = folder.join("specs");
     let is_project = specs.is_dir();
     if let Some(unknown) = options.toolbox.iter().flatten().find(|name| toolbox::find(name).is_none()) {
@@ -74,9 +87,11 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         return Ok(Exit::Clean);
     }
     if is_project && options.toolbox.is_none() {
+        let own = if options.user { " --user" } else { "" };
         let message = format!(
-            "`{}` is already a project; add a tool with `deftool new NAME`, or the toolbox with `deftool init --toolbox`",
-            folder.display()
+            "`{}` is already a project; add a tool with `deftool new{} NAME`, or the toolbox with `deftool init{own} --toolbox`",
+            folder.display(),
+            user_option(options, folder)
         );
         return Err(CliError::Usage(message));
     }
@@ -96,29 +111,55 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
         copy_toolbox(folder, &existing, names)?;
     } else {
-        create(folder, &SAMPLE)?;
+        create(folder, if options.user { &USER_SAMPLE } else { &SAMPLE[..] })?;
     }
-    if !is_project {
+    if !is_project && !options.user {
         create(folder, &COMMON)?;
     }
     if options.agents {
         create(folder, &AGENTS)?;
     }
-    let enter = if is_here(folder) {
+    let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
+    eprint_progress(&format!("next:    {}", next_commands(options, folder, imported.as_ref())));
+    Ok(exit)
+}
+
+/// Returns commands for the new project.
+fn next_commands(options: &InitOptions, folder: &Path, imported: Option<&Imported>) -> String {
+    let call = match (&options.toolbox, imported) {
+        (None, Some(imported)) => &format!("{} --help", imported.first_tool().unwrap_or("TOOL")),
+        (None, None) if options.user => r#"sort_lines text="one two""#,
+        (None, None) => r#"word_count text="one two three""#,
+        (Some(names), _) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
+        (Some(_), _) => "TOOL --help",
+    };
+    let enter = if options.user || is_here(folder) {
         String::new()
     } else {
         format!("cd {} && ", quote(&clean(&folder.display().to_string())))
     };
-    let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
-    let first_tool = imported.as_ref().and_then(Imported::first_tool);
-    let call = match &options.toolbox {
-        None if imported.is_some() => &format!("{} --help", first_tool.unwrap_or("TOOL")),
-        None => r#"word_count text="one two three""#,
-        Some(names) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
-        Some(_) => "TOOL --help",
-    };
-    eprint_progress(&format!("next:    {enter}deftool check && deftool call {call}"));
-    Ok(exit)
+    format!("{enter}deftool check{} && deftool call {call}", user_option(options, folder))
+}
+
+/// Returns the option that selects the user's own project in commands that do not offer its tools everywhere.
+fn user_option(options: &InitOptions, folder: &Path) -> String {
+    let folder = quote(&clean(&folder.display().to_string()));
+    if options.user { format!(" -C {folder}") } else { String::new() }
+}
+
+/// Returns the folder of the user's own project. From now on, created files are private: a project that others can write is
+/// ignored.
+fn user_folder() -> Result<PathBuf, CliError> {
+    let folder = config_folder().ok_or_else(|| {
+        CliError::Usage(String::from(
+            "no configuration folder: set HOME, XDG_CONFIG_HOME or DEFTOOL_CONFIG_DIR",
+        ))
+    })?;
+    if let Ok(root) = find_root(&command_dirs(None)?.current) {
+        refuse_inside(&folder, &root)?;
+    }
+    create_only_private_files();
+    Ok(folder)
 }
 
 /// Reads the tools of `--from FORMAT FILE`.
