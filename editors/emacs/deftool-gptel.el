@@ -9,6 +9,9 @@
 ;;
 ;;   (setq gptel-tools (deftool-gptel-connect "~/my-tools"))
 ;;
+;; and your tools for all projects.  A folder that is not in a project, such
+;; as "~/", has only these.
+;;
 ;; The tools run in `deftool rpc', so Emacs does not wait for them.  When a
 ;; file of the project is saved, the tools in gptel change, too.
 
