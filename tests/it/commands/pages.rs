@@ -161,5 +161,6 @@ pages! {
     toolbox,
     trust,
     types,
+    user_tools,
     view,
 }
