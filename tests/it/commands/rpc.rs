@@ -65,7 +65,7 @@ fn the_project_is_listed_checked_and_compiled() {
     assert_eq!((&listed["generation"], &listed["workers"]), (&json!(1), &json!(["default"])));
     let count = json!({
         "name": "count", "kind": "normal", "description": "Count the characters of a text.", "category": "text",
-        "confirm": "never", "file": "specs/tools.eld", "line": 2,
+        "confirm": "never", "origin": "project", "file": "specs/tools.eld", "line": 2,
         "parameters": {
             "type": "object", "properties": {"text": {"type": "string", "description": "The text."}},
             "required": ["text"], "additionalProperties": false,
