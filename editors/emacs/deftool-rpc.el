@@ -20,8 +20,7 @@
 
 (defcustom deftool-project nil
   "The project of all commands.
-If it is nil, they use the project that contains the current buffer, and
-your tools for all projects."
+If it is nil, they use the project that contains the current buffer."
   :type '(choice (const :tag "That of the buffer" nil) directory)
   :group 'deftool)
 
@@ -50,13 +49,11 @@ non-nil.")
   "The connections of all projects.")
 
 (defun deftool-rpc-find-project ()
-  "Return the folder of `deftool-project', or of the current project.
-Outside of projects, return the current folder, in which the server
-offers the user's tools for all projects."
+  "Return the folder of `deftool-project', or of the current project."
   (expand-file-name
    (or deftool-project
        (locate-dominating-file default-directory "specs")
-       default-directory)))
+       (user-error "No project found in %s; set `deftool-project'" default-directory))))
 
 (defun deftool-rpc-connect (folder)
   "Return the connection for the project in FOLDER."
