@@ -43,7 +43,8 @@ non-nil.")
   (last-id 0 :documentation "The ID of the last request.")
   (pending (make-hash-table) :documentation "A function for each request without response.")
   (chunks nil :documentation "The received parts of an incomplete line, the last one first.")
-  (errors "" :documentation "The output on stderr."))
+  (errors "" :documentation "The output on stderr.")
+  (error-process nil :documentation "The process that reads stderr."))
 
 (defvar deftool-rpc--connections nil
   "The connections of all projects.")
@@ -70,21 +71,22 @@ non-nil.")
     (user-error "`%s' is not a directory" project))
   (let* ((default-directory project)
          (program (deftool-find-program))
-         (connection (deftool-rpc--make :project project))
-         (errors (make-pipe-process
-                  :name "deftool-rpc-errors" :noquery t :sentinel #'ignore
-                  :filter (lambda (_ text)
-                            (setf (deftool-rpc-errors connection)
-                                  (concat (deftool-rpc-errors connection) text))))))
-    (setf (deftool-rpc-process connection)
+         (connection (deftool-rpc--make :project project)))
+    (setf (deftool-rpc-error-process connection)
+          (make-pipe-process
+           :name "deftool-rpc-errors" :noquery t :sentinel #'ignore
+           :filter (lambda (_ text)
+                     (setf (deftool-rpc-errors connection)
+                           (concat (deftool-rpc-errors connection) text))))
+          (deftool-rpc-process connection)
           (make-process
            :name "deftool-rpc" :noquery t :connection-type 'pipe :coding 'utf-8-unix
            :command `(,program "rpc" ,@deftool-rpc-arguments)
-           :stderr errors
+           :stderr (deftool-rpc-error-process connection)
            :filter (lambda (_ text) (deftool-rpc--receive connection text))
            :sentinel (lambda (process _)
                        (unless (process-live-p process)
-                         (deftool-rpc--end connection errors)))))
+                         (deftool-rpc--end connection)))))
     (condition-case problem
         (deftool-rpc-load connection (deftool-rpc-request connection "list"))
       ((error quit)
@@ -102,10 +104,10 @@ non-nil.")
   (cl-find name (deftool-rpc-tools connection)
            :key (lambda (tool) (plist-get tool :name)) :test #'equal))
 
-(defun deftool-rpc--end (connection errors)
-  "Fail the pending requests of CONNECTION.  ERRORS is the process for stderr."
+(defun deftool-rpc--end (connection)
+  "Fail the pending requests of CONNECTION, whose server has ended."
   (setq deftool-rpc--connections (delq connection deftool-rpc--connections))
-  (while (accept-process-output errors 0.1))
+  (while (accept-process-output (deftool-rpc-error-process connection) 0.1))
   (let* ((text (string-remove-prefix "error: " (string-trim (deftool-rpc-errors connection))))
          (text (if (equal text "") "`deftool rpc' has ended" text)))
     (dolist (id (hash-table-keys (deftool-rpc-pending connection)))
@@ -189,6 +191,8 @@ whose `:message' is for the user.  Return the ID of the request."
     (condition-case problem
         (deftool-rpc--write connection `(:id ,id :method ,method :params ,params))
       (error
+       (unless (process-live-p (deftool-rpc-process connection))
+         (deftool-rpc--end connection))
        (deftool-rpc--finish connection id nil (list :message (error-message-string problem))))
       (quit
        ;; The server may have received a part of the message.
@@ -204,7 +208,8 @@ whose `:message' is for the user.  Return the ID of the request."
     ;; gptel calls tools in process sentinels, where Emacs ignores `C-g'.
     (let ((inhibit-quit nil))
       (while (not response)
-        (accept-process-output (deftool-rpc-process connection) 0.1)))
+        ;; If this names a process that has ended, Emacs calls no sentinel while its stderr is unread.
+        (accept-process-output nil 0.1)))
     (when (cadr response)
       (error "%s" (plist-get (cadr response) :message)))
     (car response)))

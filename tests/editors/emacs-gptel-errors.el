@@ -70,6 +70,10 @@
   (seen-in "canceled" (call "count" "abcd"))
   (after 0.5 (lambda () (setq quit-flag t)))
   (seen-in "approval that is canceled" (funcall (function-of "guarded" :confirm) "a")))
+(let ((deftool-program (expand-file-name "failing")))
+  ;; Emacs sees the end before, while or after it sends the request.
+  (seen-in "server that ends at once"
+    (string-join (delete-dups (cl-loop repeat 50 collect (call "count" "abcd"))) ", ")))
 (seen-in "end of all servers"
   (while (process-list)
     (accept-process-output nil 0.05))

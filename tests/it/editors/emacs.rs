@@ -42,6 +42,7 @@ no project: Error: No project found in /; set `deftool-project'
 approval without project: t
 canceled: Error: the user canceled the call
 approval that is canceled: t
+server that ends at once: Error: no good
 end of all servers: reached
 missing project: Error: `/missing/' is not a directory
 other project: other
@@ -260,8 +261,10 @@ fn errors_of_exported_tools_reach_the_callback_of_gptel() {
         "(deftool :name \"count\" :description \"Count.\" :args ((:name \"text\" :type string :description \"The text.\")))",
     );
     project.write("other/scripts/count.lua", "return function(text) return \"other\" end\n");
-    project.write("silent", "#!/bin/sh\nexec sleep 1000\n");
-    fs::set_permissions(project.path("silent"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, script) in [("silent", "exec sleep 1000"), ("failing", "echo 'error: no good' >&2; exit 2")] {
+        project.write(name, format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(project.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
     assert_eq!(seen_with_compiled(&project, "emacs-gptel-errors.el", ""), SEEN_OF_ERRORS);
 }
 
