@@ -20,7 +20,8 @@
 
 (defcustom deftool-project nil
   "The project of all commands.
-If it is nil, they use the project that contains the current buffer."
+If it is nil, they use the project that contains the current buffer, and
+your tools for all projects."
   :type '(choice (const :tag "That of the buffer" nil) directory)
   :group 'deftool)
 
@@ -50,11 +51,13 @@ non-nil.")
   "The connections of all projects.")
 
 (defun deftool-rpc-find-project ()
-  "Return the folder of `deftool-project', or of the current project."
+  "Return the folder of `deftool-project', or of the current project.
+Outside of projects, return the current folder, in which the server
+offers the user's tools for all projects."
   (expand-file-name
    (or deftool-project
        (locate-dominating-file default-directory "specs")
-       (user-error "No project found in %s; set `deftool-project'" default-directory))))
+       default-directory)))
 
 (defun deftool-rpc-connect (folder)
   "Return the connection for the project in FOLDER."
