@@ -111,7 +111,12 @@ async function chooseTool(
     if (!tool) throw new Error(`${name} has errors or is not saved`);
     return tool;
   }
-  const items = tools.map((tool) => ({ label: tool.name, detail: tool.description, tool }));
+  const items = tools.map((tool) => ({
+    label: tool.name,
+    description: tool.origin === "user" ? "yours" : "",
+    detail: tool.description,
+    tool,
+  }));
   return (await window.showQuickPick(items, { placeHolder: "Tool" }))?.tool;
 }
 

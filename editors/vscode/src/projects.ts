@@ -1,4 +1,5 @@
 // The projects in the workspace: folders that contain `specs`.
+import { homedir } from "node:os";
 import * as path from "node:path";
 import { window, workspace } from "vscode";
 
@@ -19,14 +20,15 @@ export function projectOf(file: string, projects: string[]): string | undefined 
   return containing.sort((a, b) => b.length - a.length)[0];
 }
 
-/** Returns the project of the active editor, or asks the user. */
+/**
+ * Returns the project of the active editor, or asks the user. Without a project, returns the open folder: there, the server
+ * offers the user's tools for all projects.
+ */
 export async function chooseProject(): Promise<string | undefined> {
   const projects = await findProjects();
   const file = window.activeTextEditor?.document.uri.fsPath;
   const current = file === undefined ? undefined : projectOf(file, projects);
   if (current !== undefined) return current;
-  if (projects.length === 0) {
-    void window.showErrorMessage("No folder with a `specs` folder is open. Run `deftool init` in a terminal to create a project.");
-  }
+  if (projects.length === 0) return workspace.workspaceFolders?.[0]?.uri.fsPath ?? homedir();
   return projects.length > 1 ? window.showQuickPick(projects, { placeHolder: "Project" }) : projects[0];
 }

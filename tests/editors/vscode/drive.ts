@@ -124,6 +124,8 @@ async function main(): Promise<void> {
   console.log("renamed:", await saved("specs/a.eld", "town"), await saved("scripts/weather.lua", "town"));
 
   await command("deftool: Call a Tool");
+  const ofUser = page.locator(".quick-input-widget .monaco-list-row", { hasText: "shout" });
+  console.log("offered:", await ofUser.getAttribute("aria-label"));
   await choose("weather");
   await callWeather();
   const notification = page.locator(".notifications-toasts .notification-list-item-message");

@@ -79,6 +79,7 @@ lenses: call test compile
 completion: :timeout
 completed: :accepts [(:city "Paris")] :timeout "2s")
 renamed: :args ((:name "town" :type string :description "The city to look at."))|:accepts [(:town "Paris")] :timeout "2s") return function(town)|return (env.get("WEATHER_KEY") or "sunny") .. " in " .. town
+offered: shout, yours, Shout.
 asked: weather {"town":"Paris"}
 not trusted: `weather` was not run: it requires :env ["WEATHER_KEY"], which is not trusted; review the spec, then run `deftool trust grant`
 asked: weather requires :env ["WEATHER_KEY"] (specs/a.eld:1:16)
@@ -128,7 +129,10 @@ fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
     home.write("weather/specs/a.eld", SPEC);
     home.write("weather/scripts/weather.lua", SCRIPT);
     home.write("weather/scripts/weather_test.lua", TESTS);
+    home.write("user/specs/a.eld", "(deftool :name \"shout\" :description \"Shout.\" :args ())");
+    home.write("user/scripts/shout.lua", "return function() return \"HI!\" end\n");
     let mut driver = driver("drive.js");
+    driver.env("DEFTOOL_CONFIG_DIR", home.path("user"));
     driver.args([&home.path("weather"), &extensions, &data]).args(pictures());
     driver.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
     assert_eq!(run(&mut driver), SEEN);
