@@ -96,7 +96,7 @@ impl Workers {
         let root = find_root(&options.worker.project.dirs()?.project)?;
         let mut project = LiveProject::open(&root, &root, None)?;
         if options.worker.user_tools {
-            project = ProjectRoots::find(&root)?.add_to_workers(project, &root);
+            project = ProjectRoots::find(&root)?.add_user(project, &root, None);
         }
         let project = Arc::new(project);
         eprint_errors(&project.current());

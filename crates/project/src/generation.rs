@@ -26,7 +26,6 @@ use futures_util::future::BoxFuture;
 use crate::load::{load, load_with, resolve_inputs};
 use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, ToolOrigin, is_same_script};
 use crate::permissions::Trust;
-use user::UserTools;
 
 /// Specs, schemas and scripts of one load. Immutable.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub struct Generation {
     /// Whether tools of earlier generations were kept.
     has_kept: bool,
     /// The user's own project, if `tools` has its tools, too.
-    user: Option<UserTools>,
+    user: Option<Arc<Self>>,
 }
 
 /// The changes of a reload, as tool names.
@@ -285,8 +284,8 @@ impl Generation {
     }
 
     /// Returns the tools of a worker in spec order: the tools and exit tools in its lists. Without a list, all tools of
-    /// that kind are included. Tools with a broken script are left out. Those of the user are included if they are offered
-    /// to workers.
+    /// that kind are included. Tools with a broken script are left out. Those of the user are included, without their exit
+    /// tools, which belong to the workers of the user.
     pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
         let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
             list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
@@ -299,7 +298,7 @@ impl Generation {
             };
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
             let is_listed = match loaded.origin {
-                ToolOrigin::User => self.is_offered_to_workers(loaded),
+                ToolOrigin::User => loaded.tool.kind == ToolKind::Normal,
                 ToolOrigin::Project | ToolOrigin::Replacement => {
                     list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
                 }

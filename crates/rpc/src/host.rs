@@ -31,11 +31,20 @@ pub struct Host {
     pub read_files: Box<ReadFiles>,
 }
 
+/// A worker of the project, or one of the user's own project.
+#[derive(Debug, Clone)]
+pub struct ChosenWorker {
+    /// The worker.
+    pub spec: WorkerSpec,
+    /// Whether it is one of the user's own project.
+    pub is_user: bool,
+}
+
 /// Selects the worker with a name, or the default worker.
-type ChooseWorker = dyn Fn(&Generation, Option<&str>) -> Result<WorkerSpec, String> + Send + Sync;
+type ChooseWorker = dyn Fn(&Generation, Option<&str>) -> Result<ChosenWorker, String> + Send + Sync;
 
 /// Connects a worker to its server.
-type OpenWorker = dyn Fn(WorkerSpec) -> BoxFuture<'static, Result<OpenedWorker, String>> + Send + Sync;
+type OpenWorker = dyn Fn(ChosenWorker) -> BoxFuture<'static, Result<OpenedWorker, String>> + Send + Sync;
 
 /// Returns the message of a prompt with files.
 type ReadFiles = dyn Fn(String, &[PathBuf]) -> Result<Message, String> + Send + Sync;

@@ -40,6 +40,6 @@ mod server;
 mod session;
 mod workers;
 
-pub use host::{ContinueRequest, Host, OpenedWorker};
+pub use host::{ChosenWorker, ContinueRequest, Host, OpenedWorker};
 pub use script_events::{ScriptEvents, script_events};
 pub use server::serve;

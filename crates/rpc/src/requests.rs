@@ -24,8 +24,8 @@ const FAST: Duration = Duration::from_millis(1);
 
 impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
-        let spec = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
-        let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
+        let chosen = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
+        let chosen = chosen.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
         let invalid = |message: &str| Error::new(code::INVALID_PARAMS, message);
         let failed = |message: String| Error::new(code::REQUEST_FAILED, message);
         let mut messages = match (params.prompt, params.messages) {
@@ -35,7 +35,7 @@ impl Session {
             _ => return Err(invalid("expected either `prompt` or `messages`")),
         };
         self.restore_attachments(&mut messages, &params.attachments);
-        let (worker, continue_request) = self.workers.get(spec, &self.host).await.map_err(failed)?;
+        let (worker, continue_request) = self.workers.get(chosen, &self.host).await.map_err(failed)?;
         let request = SubmitRequest {
             messages,
             system_prompt: params.system,

@@ -3,29 +3,28 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deftool_lang::spec::WorkerSpec;
 use deftool_lang::tool::AttachmentStore;
 use deftool_worker::Worker;
 use tokio::sync::OnceCell;
 
-use crate::host::{ContinueRequest, Host, OpenedWorker};
+use crate::host::{ChosenWorker, ContinueRequest, Host, OpenedWorker};
 
-/// The workers that were used, by name.
+/// The workers that were used, by name and whether they are those of the user.
 #[derive(Default)]
-pub(crate) struct Workers(Mutex<HashMap<String, Arc<OnceCell<OpenedWorker>>>>);
+pub(crate) struct Workers(Mutex<HashMap<(String, bool), Arc<OnceCell<OpenedWorker>>>>);
 
 impl Workers {
     /// Returns a worker, and what continues the requests of its journal. Opens it if it is not open.
     pub(crate) async fn get(
         &self,
-        spec: WorkerSpec,
+        chosen: ChosenWorker,
         host: &Host,
     ) -> Result<(Worker, Option<Arc<ContinueRequest>>), String> {
         let cell = {
             let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(workers.entry(spec.name.value.clone()).or_default())
+            Arc::clone(workers.entry((chosen.spec.name.value.clone(), chosen.is_user)).or_default())
         };
-        let opened = cell.get_or_try_init(|| (host.open_worker)(spec)).await?;
+        let opened = cell.get_or_try_init(|| (host.open_worker)(chosen)).await?;
         Ok((opened.worker.clone(), opened.continue_request.clone()))
     }
 

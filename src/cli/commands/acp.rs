@@ -27,7 +27,7 @@ use crate::cli::worker::session::{
     Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
 };
 use crate::cli::worker::{
-    ClientWorkers, OpenedWorker, WorkerProject, api_key, choose_worker, close_remote, open_project,
+    ClientWorkers, OpenedWorker, Source, WorkerProject, api_key, choose_worker, close_remote, open_project,
     serve_client,
 };
 
@@ -156,7 +156,7 @@ impl Agent {
         root: &Path,
         servers: Vec<ClientServer>,
     ) -> Result<SharedWorker, CliError> {
-        let opened = match open_project(&self.options, folder, root, None) {
+        let opened = match open_project(&self.options, folder, root, Source::CommandLine) {
             // A server that the user names needs no project.
             Err(CliError::Project(ProjectError::NoProject { .. }))
                 if self.options.endpoint.is_some() && self.options.worker.is_none() =>

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use deftool_durable::SqliteJournal;
-use deftool_lang::spec::WorkerSpec;
 use deftool_project::{Listener, LiveProject};
-use deftool_rpc::{ContinueRequest, Host, script_events, serve};
+use deftool_rpc::{ChosenWorker, ContinueRequest, Host, script_events, serve};
 use deftool_script::{ScriptRunner, ScriptSink};
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
@@ -55,7 +54,7 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         let reloaded = reloaded.clone();
         Box::new(move |_| reloaded.send_replace(()))
     };
-    let project = Arc::new(roots.open(&root, options.worker.user_tools, listener)?);
+    let project = Arc::new(roots.open(&root, listener)?);
     let (send_event, script_events) = script_events();
     let scripts = engine::start_with(&options.scripts, ScriptSink::new(send_event))?;
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
@@ -65,7 +64,8 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         let project = (root, Arc::clone(project), trusts_all);
         Arc::new(client_workers(options, project, Arc::clone(&scripts), journal.clone()))
     };
-    let own = workers_of(&root, &project, options.scripts.trust);
+    let of_project = if options.worker.user_tools { Arc::clone(&project) } else { Arc::new(project.alone()) };
+    let own = workers_of(&root, &of_project, options.scripts.trust);
     let user = roots.user().zip(project.user()).map(|(root, user)| workers_of(root, user, true));
     let default_worker = options.worker.worker.clone();
     let host = Host {
@@ -78,13 +78,14 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         choose_worker: Box::new(move |generation, name| {
             let named = name.or(default_worker.as_deref());
             let user = generation.user().filter(|_| is_user_worker(generation, named));
-            let generation = user.map_or(generation, |user| &**user);
-            worker::choose_worker(named, None, generation).map_err(|error| error.to_string())
+            let spec = worker::choose_worker(named, None, user.map_or(generation, |user| &**user));
+            let spec = spec.map_err(|error| error.to_string())?;
+            Ok(ChosenWorker { spec, is_user: user.is_some() })
         }),
-        open_worker: Box::new(move |spec| {
-            let is_user = is_user_worker(&own.project.current(), Some(&spec.name.value));
-            let workers = Arc::clone(user.as_ref().filter(|_| is_user).unwrap_or(&own));
-            open_worker(workers, spec, past.clone()).map_err(|error| error.to_string()).boxed()
+        open_worker: Box::new(move |chosen| {
+            // Not by name: the project may have got or lost a worker of this name meanwhile.
+            let workers = Arc::clone(user.as_ref().filter(|_| chosen.is_user).unwrap_or(&own));
+            open_worker(workers, chosen, past.clone()).map_err(|error| error.to_string()).boxed()
         }),
         read_files: Box::new(|prompt, files| user_message(prompt, files, String::new())),
     };
@@ -122,10 +123,10 @@ fn client_workers(
 /// Connects a worker, which can continue the requests of the journal.
 async fn open_worker(
     workers: Arc<ClientWorkers>,
-    spec: WorkerSpec,
+    chosen: ChosenWorker,
     past: Option<Arc<PastRequests>>,
 ) -> Result<deftool_rpc::OpenedWorker, CliError> {
-    let mut opened = Box::pin(workers.open(spec, Vec::new())).await?;
+    let mut opened = Box::pin(workers.open(chosen.spec, Vec::new())).await?;
     let (worker, remote) = (opened.worker.clone(), opened.remote.take());
     let close = move || close_remote(remote).boxed();
     let context = opened.context.take();

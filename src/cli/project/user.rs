@@ -119,7 +119,7 @@ impl ProjectRoots {
     ) -> Generation {
         let loaded = self.user().and_then(|user| report_errors(user, load(user), |loaded| &loaded.load));
         match loaded {
-            Some(user) => generation.beside(Arc::new(user), false),
+            Some(user) => generation.beside(Arc::new(user)),
             None => generation,
         }
     }
@@ -139,31 +139,31 @@ impl ProjectRoots {
         Ok(loads)
     }
 
-    /// Opens both projects. `for_workers`: whether the workers of the project are offered the tools of the user.
-    /// `listener` returns the listener of a project, which may be that of the user.
+    /// Opens both projects. `listener` returns the listener of a project, which may be that of the user.
     ///
     /// # Errors
     /// If a file of the project cannot be read.
     pub(in crate::cli) fn open(
         &self,
         from: &Path,
-        for_workers: bool,
         listener: impl Fn(bool) -> Listener,
     ) -> Result<LiveProject, CliError> {
         let project = match &self.project {
             Some(root) => LiveProject::open(root, from, Some(listener(false)))?,
             None => LiveProject::without_files(),
         };
-        Ok(match self.open_user(from, Some(listener(true))) {
-            Some(user) => project.beside(Arc::new(user), for_workers),
-            None => project,
-        })
+        Ok(self.add_user(project, from, Some(listener(true))))
     }
 
-    /// Offers the tools of the user to the workers of `project`, too.
-    pub(in crate::cli) fn add_to_workers(&self, project: LiveProject, from: &Path) -> LiveProject {
-        match self.open_user(from, None) {
-            Some(user) => project.beside(Arc::new(user), true),
+    /// Adds the tools of the user to `project`.
+    pub(in crate::cli) fn add_user(
+        &self,
+        project: LiveProject,
+        from: &Path,
+        listener: Option<Listener>,
+    ) -> LiveProject {
+        match self.open_user(from, listener) {
+            Some(user) => project.beside(Arc::new(user)),
             None => project,
         }
     }

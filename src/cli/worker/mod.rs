@@ -72,8 +72,20 @@ pub(in crate::cli) enum Source<'s> {
     CommandLine,
     /// A replayed recording. A replay requires no permission for servers and keys.
     Recording { worker: &'s str },
-    /// A journal. Its server must be trusted like the `:endpoint` of a spec, which it replaces.
-    Journal { path: &'s Path, endpoint: Option<&'s str> },
+    /// A journal. Its server must be trusted like the `:endpoint` of a spec, which it replaces. `worker`: `None` without a
+    /// project.
+    Journal { path: &'s Path, worker: Option<&'s str>, endpoint: Option<&'s str> },
+}
+
+impl<'s> Source<'s> {
+    /// Returns the worker that it names.
+    pub(in crate::cli) fn worker(self) -> Option<&'s str> {
+        match self {
+            Self::CommandLine => None,
+            Self::Recording { worker } => Some(worker).filter(|name| !name.is_empty()),
+            Self::Journal { worker, .. } => worker,
+        }
+    }
 }
 
 /// Opens the project and selects its worker. For a request of the command line, tools whose permissions are not trusted
@@ -89,17 +101,18 @@ pub(in crate::cli) fn open(
     source: Source<'_>,
 ) -> Result<OpenWorker, CliError> {
     let dirs = options.project.dirs()?;
+    let mut named = options.worker.as_deref();
     let (recorded, stored) = match source {
         Source::CommandLine => (None, None),
         Source::Recording { worker } => (Some(worker), None),
-        Source::Journal { path, endpoint } => {
+        Source::Journal { path, worker, endpoint } => {
+            named = named.or(worker);
             (None, endpoint.filter(|_| options.endpoint.is_none()).map(|endpoint| (path, endpoint)))
         }
     };
     let names_server = options.endpoint.is_some() || stored.is_some();
-    let is_standalone = names_server && options.worker.is_none() && options.project.directory().is_none();
-    let selected = recorded.filter(|name| !name.is_empty());
-    let opened = match open_project(options, &dirs.project, &dirs.current, selected) {
+    let is_standalone = names_server && named.is_none() && options.project.directory().is_none();
+    let opened = match open_project(options, &dirs.project, &dirs.current, source) {
         // A server that the user names needs no project.
         Err(CliError::Project(ProjectError::NoProject { .. })) if is_standalone => {
             WorkerProject { root: dirs.current, project: LiveProject::without_files(), is_user: false }
@@ -116,7 +129,7 @@ pub(in crate::cli) fn open(
         eprint_errors(&generation);
         eprint_omitted_tools(&generation);
     }
-    let mut spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
+    let mut spec = choose_worker(named, recorded, &generation)?;
     spec.params.extend(request.params.iter().cloned());
     if let Some((_, endpoint)) = stored {
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use deftool_project::{Generation, LiveProject};
+use deftool_project::{Generation, LiveProject, find_root};
 use deftool_worker::DEFAULT_WORKER;
 
+use super::Source;
 use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
 use crate::cli::project::user::ProjectRoots;
@@ -17,8 +18,8 @@ pub(in crate::cli) struct WorkerProject {
     pub(in crate::cli) is_user: bool,
 }
 
-/// Opens the project of a worker: the user's own outside of projects, or if only that has the named worker. `recorded`: the
-/// worker of a recording. File names in messages are relative to `from`.
+/// Opens the project of a worker: the user's own outside of projects, or if only that has the named worker. A recording or
+/// journal has no authority, so it selects no worker of the user. File names in messages are relative to `from`.
 ///
 /// # Errors
 /// If there is no project, or if a file cannot be read.
@@ -26,25 +27,32 @@ pub(in crate::cli) fn open_project(
     options: &WorkerOptions,
     folder: &Path,
     from: &Path,
-    recorded: Option<&str>,
+    source: Source<'_>,
 ) -> Result<WorkerProject, CliError> {
     let roots = ProjectRoots::find(folder)?;
     let named = options.worker.as_deref();
-    let user = |root: &Path, project| WorkerProject { root: root.to_owned(), project, is_user: true };
-    let Some(root) = roots.project.clone() else {
+    let open_user = || {
         let opened = roots.user().zip(roots.open_user(from, None));
-        let opened = opened.map(|(root, project)| user(root, project));
-        return opened
-            .ok_or_else(|| CliError::Usage(String::from("no project found, and your own cannot be used")));
+        opened.map(|(root, project)| WorkerProject { root: root.to_owned(), project, is_user: true })
     };
-    let project = LiveProject::open_for_worker(&root, from, named.or(recorded))?;
+    let Some(root) = roots.project.clone() else {
+        // In the folder of the user's own project, its place selects it.
+        let found = find_root(folder);
+        let is_selected = named.is_some() || found.is_ok() || matches!(source, Source::CommandLine);
+        if is_selected && let Some(user) = open_user() {
+            return Ok(user);
+        }
+        found?;
+        return Err(CliError::Usage(String::from("your own project cannot be used")));
+    };
+    let project = LiveProject::open_for_worker(&root, from, named.or(source.worker()))?;
     if let Some(name) = named.filter(|name| !has_worker(&project.current(), name))
-        && let Some((root, own)) = roots.user().zip(roots.open_user(from, None))
-        && has_worker(&own.current(), name)
+        && let Some(user) = open_user()
+        && has_worker(&user.project.current(), name)
     {
-        return Ok(user(root, own));
+        return Ok(user);
     }
-    let project = if options.user_tools { roots.add_to_workers(project, from) } else { project };
+    let project = if options.user_tools { roots.add_user(project, from, None) } else { project };
     Ok(WorkerProject { root, project, is_user: false })
 }
 

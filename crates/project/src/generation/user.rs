@@ -4,18 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use deftool_lang::spec::ToolKind;
-
 use super::{Generation, name_of};
 use crate::model::{Load, LoadedTool, ToolOrigin};
-
-/// The user's own project beside another one.
-#[derive(Debug)]
-pub(super) struct UserTools {
-    generation: Arc<Generation>,
-    /// Whether the workers of the other project are offered its tools.
-    for_workers: bool,
-}
 
 impl Generation {
     /// Creates a generation without tools, for a command outside of projects.
@@ -24,10 +14,9 @@ impl Generation {
     }
 
     /// Adds the tools of the user's own project. A tool of this project keeps its name: if a tool of the user has the
-    /// same, this needs trust, and the tool of the user is left out. The workers of this project are offered the tools of
-    /// the user only if `for_workers` is set.
+    /// same, this needs trust, and the tool of the user is left out.
     #[must_use]
-    pub fn beside(&self, user: Arc<Self>, for_workers: bool) -> Self {
+    pub fn beside(&self, user: Arc<Self>) -> Self {
         // The name of a broken tool is taken, too: a call must not run a different tool.
         let taken: HashSet<&str> =
             self.load.tools.iter().chain(&self.tools).map(|loaded| name_of(loaded)).collect();
@@ -50,13 +39,13 @@ impl Generation {
             changes: self.changes.clone(),
             tools,
             has_kept: self.has_kept,
-            user: Some(UserTools { generation: user, for_workers }),
+            user: Some(user),
         }
     }
 
     /// Returns the generation of the user's own project, if its tools are offered, too.
     pub fn user(&self) -> Option<&Arc<Self>> {
-        self.user.as_ref().map(|user| &user.generation)
+        self.user.as_ref()
     }
 
     /// Returns the load that a tool of this generation was created from.
@@ -70,11 +59,5 @@ impl Generation {
     /// Returns whether the specs have a tool called `name`, which may be broken.
     pub(super) fn defines(&self, name: &str) -> bool {
         self.load.tools.iter().any(|loaded| name_of(loaded) == name)
-    }
-
-    /// Returns whether a tool of the user is offered to the workers of this project. An exit tool belongs to the workers of
-    /// the user.
-    pub(super) fn is_offered_to_workers(&self, loaded: &LoadedTool) -> bool {
-        loaded.tool.kind == ToolKind::Normal && self.user.as_ref().is_some_and(|user| user.for_workers)
     }
 }

@@ -33,8 +33,7 @@ pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 #[derive(Debug)]
 pub struct LiveProject {
     state: Arc<Mutex<State>>,
-    /// Closed when the project is dropped.
-    events: Arc<FileEvents>,
+    watch: Arc<Watch>,
     /// The user's own project, if its tools are offered, too.
     beside: Option<Beside>,
 }
@@ -109,21 +108,27 @@ impl LiveProject {
             // The first generation stays usable. It is just not reloaded.
             tracing::warn!(%error, "cannot watch the project");
         }
-        Ok(Self { state, events, beside: None })
+        Ok(Self { state, watch: Arc::new(Watch(events)), beside: None })
     }
 
     /// Creates a project without files, for a worker outside of a project. It is never reloaded.
     pub fn without_files() -> Self {
         let current = Arc::new(Generation::empty());
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
-        Self { state, events: Arc::default(), beside: None }
+        Self { state, watch: Arc::default(), beside: None }
     }
 
     /// Adds the tools of the user's own project ([`Generation::beside`]).
     #[must_use]
-    pub fn beside(mut self, user: Arc<Self>, for_workers: bool) -> Self {
-        self.beside = Some(Beside::new(user, for_workers));
+    pub fn beside(mut self, user: Arc<Self>) -> Self {
+        self.beside = Some(Beside::new(user));
         self
+    }
+
+    /// Returns the same project without the tools of the user.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { state: Arc::clone(&self.state), watch: Arc::clone(&self.watch), beside: None }
     }
 
     /// Returns the user's own project, if its tools are offered, too.
@@ -145,7 +150,7 @@ impl LiveProject {
 
     /// Scans for changes now and waits until they are loaded, at most for `timeout`.
     pub fn refresh(&self, timeout: Duration) {
-        self.events.rescan_now(timeout);
+        self.watch.0.rescan_now(timeout);
         if let Some(user) = self.user() {
             user.refresh(timeout);
         }
@@ -164,9 +169,13 @@ impl LiveProject {
     }
 }
 
-impl Drop for LiveProject {
+/// The changes that the watching thread waits for. It ends when all projects with them are dropped.
+#[derive(Debug, Default)]
+struct Watch(Arc<FileEvents>);
+
+impl Drop for Watch {
     fn drop(&mut self) {
-        self.events.close();
+        self.0.close();
     }
 }
 

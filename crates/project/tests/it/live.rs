@@ -403,12 +403,16 @@ fn tools_of_the_user_are_reloaded_beside_those_of_a_project() {
 
     let of_user = Live::open(&[("specs/u.eld", &tool("u", "")), ("scripts/u.lua", SCRIPT)]);
     let of_project = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
-    let project = of_project.project.beside(std::sync::Arc::new(of_user.project), false);
+    let alone = of_project.project.alone();
+    let project = of_project.project.beside(std::sync::Arc::new(of_user.project));
     let named = |tools: [(&str, ToolOrigin); 2]| tools.map(|(name, origin)| (name.to_owned(), origin));
     assert_eq!(origins(&project), named([("a", Project), ("u", User)]));
     let worker = WorkerSpec::named("w");
     let first = project.current();
-    assert!(first.tool_set(&worker).iter().map(|entry| &*entry.name).eq(["a"]));
+    let names = |generation: &deftool_project::Generation| -> Vec<String> {
+        generation.tool_set(&worker).iter().map(|entry| entry.name.to_string()).collect()
+    };
+    assert_eq!((names(&first), names(&alone.current())), (vec![String::from("a"), String::from("u")], vec![String::from("a")]));
     write(of_user.folder.path(), "specs/a.eld", &tool("a", ""));
     write(of_user.folder.path(), "scripts/a.lua", SCRIPT);
     while origins(&project) != named([("a", Replacement), ("u", User)]) {

@@ -225,7 +225,7 @@ fn watch(
     let report = move |load: Load, started| {
         let loaded = Generation::first(load, started);
         let generation = if is_user {
-            Generation::empty().beside(Arc::new(loaded), false)
+            Generation::empty().beside(Arc::new(loaded))
         } else {
             roots.join(loaded, |user| Generation::load_tool(user, &current, &tool))
         };

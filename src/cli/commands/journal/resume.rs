@@ -124,17 +124,12 @@ async fn resume(
     if given.project.directory().is_none() {
         check_project(request, context.project.as_deref())?;
     }
-    // Without a project, the worker is the default one.
-    let stored_worker = context.project.is_some().then(|| context.worker.clone());
-    let worker_options = WorkerOptions {
-        worker: given.worker.clone().or(stored_worker),
-        endpoint: given.endpoint.clone(),
-        model: given.model.clone().or_else(|| context.model.clone()),
-        user_tools: given.user_tools,
-        project: given.project.clone(),
-    };
+    let model = given.model.clone().or_else(|| context.model.clone());
+    let worker_options = WorkerOptions { model, ..given.clone() };
     let of_request = RequestOptions { system: None, params: context.params.clone(), yes: options.yes };
-    let source = Source::Journal { path: &options.journal.path, endpoint: context.endpoint.as_deref() };
+    // Without a project, the worker is the default one.
+    let worker = context.project.is_some().then_some(context.worker.as_str());
+    let source = Source::Journal { path: &options.journal.path, worker, endpoint: context.endpoint.as_deref() };
     let open = worker::open(&worker_options, &of_request, &options.scripts, source)?;
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));

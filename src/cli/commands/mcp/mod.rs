@@ -95,7 +95,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
         return print_config(host, options, root);
     }
     let (reloaded, changes) = watch::channel(1);
-    let project = roots.open(&dirs.current, false, |is_user| report_reloads(reloaded.clone(), is_user))?;
+    let project = roots.open(&dirs.current, |is_user| report_reloads(reloaded.clone(), is_user))?;
     let generation = project.current();
     let offered = generation.tools().filter(|tool| is_offered(tool, options.exit_tools)).count();
     let shown = |root: &Path| clean(&root.display().to_string());

@@ -12,8 +12,6 @@ use crate::generation::Generation;
 #[derive(Debug)]
 pub(super) struct Beside {
     user: Arc<LiveProject>,
-    /// Whether the workers of the other project are offered its tools.
-    for_workers: bool,
     /// The latest generations, oldest first.
     joined: Mutex<VecDeque<Joined>>,
 }
@@ -29,8 +27,8 @@ struct Joined {
 }
 
 impl Beside {
-    pub(super) fn new(user: Arc<LiveProject>, for_workers: bool) -> Self {
-        Self { user, for_workers, joined: Mutex::default() }
+    pub(super) fn new(user: Arc<LiveProject>) -> Self {
+        Self { user, joined: Mutex::default() }
     }
 
     pub(super) fn user(&self) -> &Arc<LiveProject> {
@@ -47,7 +45,7 @@ impl Beside {
         {
             return Arc::clone(current);
         }
-        let current = Arc::new(own.beside(user, self.for_workers));
+        let current = Arc::new(own.beside(user));
         if let Some(last) = joined.back_mut() {
             last.generation = None;
         }
