@@ -95,8 +95,9 @@ impl Workers {
     fn of_project(options: &ServeOptions, journal: Arc<dyn Journal>) -> Result<Self, CliError> {
         let root = find_root(&options.worker.project.dirs()?.project)?;
         let mut project = LiveProject::open(&root, &root, None)?;
-        if options.worker.user_tools {
-            project = ProjectRoots::find(&root)?.add_user(project, &root, None);
+        let roots = ProjectRoots::find(&root)?;
+        if options.worker.user_tools && roots.project.is_some() {
+            project = roots.add_user(project, &root, None);
         }
         let project = Arc::new(project);
         eprint_errors(&project.current());

@@ -439,7 +439,7 @@ impl ToolRunner for GenerationRunner {
             return std::future::ready(Err(unknown_tool(&call.name, self.generation.tool_names()))).boxed();
         };
         let error = match &loaded.script {
-            ScriptState::Ready(script) => match self.trust.allow_tool(loaded, script) {
+            ScriptState::Ready(script) => match self.trust.allow_tool(self.generation.load_of(loaded), loaded) {
                 Ok(()) => {
                     let result = self.scripts.call(Arc::clone(script), call, context);
                     return async move { check_result(loaded.entry(), result.await?) }.boxed();

@@ -395,6 +395,7 @@ pub(crate) fn is_same_script(old: &Script, new: &Script) -> bool {
         && old.memory == new.memory
         && old.permissions == new.permissions
         && old.root == new.root
+        && old.linked == new.linked
         && old.modules.len() == new.modules.len()
         && old.modules.iter().zip(&*new.modules).all(is_same_module)
 }

@@ -27,10 +27,10 @@ impl Requirements {
     /// Returns the requirements of a worker of the project at `root`, without its server and its key.
     pub(in crate::cli) fn of(root: &Path, generation: &Generation, spec: &WorkerSpec) -> Self {
         let offered = generation.tool_set(spec);
-        let run = offered.iter().filter(|entry| entry.kind == ToolKind::Normal);
-        let tools: Vec<_> = run.filter_map(|entry| generation.tool(&entry.name)).collect();
+        let tools: Vec<_> = offered.iter().filter_map(|entry| generation.tool(&entry.name)).collect();
         let servers = Servers::of_worker(&generation.load, spec, root);
-        let uses = tools.len() + servers.count();
+        let run = tools.iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
+        let uses = run.count() + servers.count();
         let mut of_tools = permission_requests(&generation.load, tools);
         of_tools.extend(servers.permission_requests(&generation.load));
         let own = bios_permission_request(&generation.load, spec).into_iter().collect();

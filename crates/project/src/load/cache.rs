@@ -23,6 +23,7 @@ use deftool_process::lock;
 
 use super::discover::scan_scripts;
 use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
+use super::outside::linked_folders;
 use super::read::{Known, ReadFile, SourceText, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::model::Overlay;
@@ -45,6 +46,8 @@ pub(crate) struct Cache {
     pub(super) tools: HashMap<usize, CachedTool>,
     /// The last load, if it can be the start of the next one.
     pub(super) last: Option<LastLoad>,
+    /// For each project: the folders outside of it to which `scripts` and `scripts/lib` lead.
+    linked: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
     torn: Mutex<Vec<PathBuf>>,
     /// Files that this load's new results depend on. The load is valid only if their stamps did not change.
     dependencies: Mutex<HashSet<PathBuf>>,
@@ -150,6 +153,7 @@ impl Cache {
         self.newer = newer.into_iter().filter_map(|(path, stamp)| Some((path, stamp?))).collect();
         (self.snapshot, self.deferred) = (snapshot, deferred);
         lock(&self.late_stamps).clear();
+        lock(&self.linked).clear();
         lock(&self.torn).clear();
         lock(&self.dependencies).clear();
         self.round += 1;
@@ -166,6 +170,15 @@ impl Cache {
         let news = [&self.specs.has_changes, &self.scripts.has_changes]
             .map(|news| news.swap(false, Ordering::Relaxed));
         news.contains(&true)
+    }
+
+    /// Returns the folders outside of the project at `root` to which `scripts` and `scripts/lib` lead.
+    pub(super) fn linked_folders(&self, root: &Path) -> Arc<[PathBuf]> {
+        let mut linked = lock(&self.linked);
+        if let Some(known) = linked.get(root) {
+            return Arc::clone(known);
+        }
+        Arc::clone(linked.entry(root.to_owned()).or_insert_with_key(|root| linked_folders(root).into()))
     }
 
     /// Returns the snapshot taken before the load.

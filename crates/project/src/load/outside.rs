@@ -4,7 +4,8 @@
 //! scripts go to a model, so a module that links to a secret would leak it without a permission. Therefore every file
 //! must be inside the project, and a scan does not enter linked folders outside of it. The project folder, `scripts/`
 //! and `scripts/lib` may themselves be links to other folders. Their files must then be below the target. The target
-//! must not contain the project: a link to `/` would make the whole disk part of it.
+//! must not contain the project: a link to `/` would make the whole disk part of it. A tool with files from such a folder
+//! requires trust to read it.
 
 use std::io::{Error, Result};
 use std::path::{Component, Path, PathBuf};
@@ -64,6 +65,17 @@ pub(super) fn check_inside(root: &Path, path: &Path) -> Result<()> {
         return Ok(());
     }
     Bounds::of_scripts(root).check(path).map(drop)
+}
+
+/// Returns the canonical folders outside of the project at `root` to which `scripts` and `scripts/lib` lead.
+pub(super) fn linked_folders(root: &Path) -> Vec<PathBuf> {
+    let folders = [scripts_folder(root), lib_folder(root)];
+    if !folders.iter().any(|folder| folder.is_symlink()) {
+        return Vec::new();
+    }
+    let Some(project) = canonical(root) else { return Vec::new() };
+    let folders = folders.iter().filter_map(|folder| canonical(folder));
+    folders.filter(|folder| !folder.starts_with(&project)).collect()
 }
 
 /// Returns the canonical path of a file that is sent to a server. Links are resolved: the file must be inside the

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
-use crate::model::{LoadedTool, ToolOrigin};
+use crate::model::{Load, LoadedTool};
+use request::required;
 
 pub use request::{PermissionRequest, mcp_permission_request, permission_requests, quote, quote_words};
 pub use set::PermissionSet;
@@ -33,33 +34,26 @@ impl Trust {
     /// # Errors
     /// If the script requires a permission that is not trusted.
     pub fn allow(&self, script: &Script) -> Result<(), ToolError> {
-        self.allow_set(script, &PermissionSet::of_script(script))
+        self.allow_set(&script.tool, || PermissionSet::of_script(script))
     }
 
-    /// Checks whether a call of `loaded`, whose script is `script`, is allowed.
+    /// Checks whether a call of `loaded` is allowed. `load`: its load.
     ///
     /// # Errors
     /// If it requires a permission that is not trusted.
-    pub(crate) fn allow_tool(&self, loaded: &LoadedTool, script: &Script) -> Result<(), ToolError> {
-        match loaded.origin {
-            ToolOrigin::User => Ok(()),
-            ToolOrigin::Project => self.allow(script),
-            ToolOrigin::Replacement => {
-                self.allow_set(script, &PermissionSet::of_script(script).replacing(&script.tool))
-            }
-        }
+    pub fn allow_tool(&self, load: &Load, loaded: &LoadedTool) -> Result<(), ToolError> {
+        self.allow_set(&loaded.tool.name.value, || required(load, loaded))
     }
 
-    fn allow_set(&self, script: &Script, required: &PermissionSet) -> Result<(), ToolError> {
+    fn allow_set(&self, tool: &str, required: impl FnOnce() -> PermissionSet) -> Result<(), ToolError> {
         let Self::Only(granted) = self else { return Ok(()) };
-        let missing = granted.missing(required);
+        let missing = granted.missing(&required());
         if missing.is_empty() {
             return Ok(());
         }
         let message = format!(
-            "`{}` was not run: it requires {missing}, which is not trusted; review the spec, then run \
-             `deftool trust grant`",
-            script.tool
+            "`{tool}` was not run: it requires {missing}, which is not trusted; review the spec, then run \
+             `deftool trust grant`"
         );
         Err(ToolError::new(ToolErrorKind::Permission, message))
     }

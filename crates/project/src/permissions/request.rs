@@ -72,36 +72,44 @@ pub fn permission_requests<'t>(
     let tools = tools.into_iter().filter(|loaded| match loaded.origin {
         ToolOrigin::User => false,
         ToolOrigin::Replacement => true,
-        ToolOrigin::Project => loaded.tool.kind == ToolKind::Normal && has_permissions(&loaded.tool),
+        ToolOrigin::Project => loaded.tool.kind == ToolKind::Normal && has_permissions(loaded),
     });
     let requests = tools.filter_map(|loaded| {
         let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
-        let grants = match &loaded.script {
-            ScriptState::Ready(script) => PermissionSet::of_script(script),
-            ScriptState::Broken(_) | ScriptState::None => {
-                let root = load.root_of(loaded.tool.source).or(load.root.as_deref()).unwrap_or(Path::new(""));
-                PermissionSet::of(&resolve_permissions(&loaded.tool, root), root)
-                    .with_limits(loaded.tool.timeout, loaded.tool.memory)
-            }
-        };
-        let name = &loaded.tool.name.value;
-        let is_replacement = loaded.origin == ToolOrigin::Replacement;
-        let grants = if is_replacement { grants.replacing(name) } else { grants };
+        let grants = required(load, loaded);
         if grants.is_empty() {
             return None;
         }
         // A last good version comes from an older version of the file.
         let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
         let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
-        Some(PermissionRequest { tool: name.clone(), place, grants })
+        Some(PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants })
     });
     requests.collect()
 }
 
-fn has_permissions(tool: &Tool) -> bool {
-    let Permissions { net, read, write, run, env } = &tool.permissions;
+/// Returns the permissions of a tool that need trust. `load`: its load.
+pub(super) fn required(load: &Load, loaded: &LoadedTool) -> PermissionSet {
+    let grants = || match &loaded.script {
+        ScriptState::Ready(script) => PermissionSet::of_script(script).reading(&script.linked),
+        ScriptState::Broken(_) | ScriptState::None => {
+            let root = load.root_of(loaded.tool.source).or(load.root.as_deref()).unwrap_or(Path::new(""));
+            PermissionSet::of(&resolve_permissions(&loaded.tool, root), root)
+                .with_limits(loaded.tool.timeout, loaded.tool.memory)
+        }
+    };
+    match loaded.origin {
+        ToolOrigin::User => PermissionSet::default(),
+        ToolOrigin::Project => grants(),
+        ToolOrigin::Replacement => grants().replacing(&loaded.tool.name.value),
+    }
+}
+
+fn has_permissions(loaded: &LoadedTool) -> bool {
+    let Tool { permissions: Permissions { net, read, write, run, env }, timeout, memory, .. } = &*loaded.tool;
+    let is_linked = matches!(&loaded.script, ScriptState::Ready(script) if !script.linked.is_empty());
     let is_allowed = [net, read, write, run, env].iter().any(|list| !list.is_empty());
-    is_allowed || tool.timeout.is_some() || tool.memory.is_some()
+    is_linked || is_allowed || timeout.is_some() || memory.is_some()
 }
 
 /// Returns the permission request of an MCP server: its complete command, or its URL, and its environment variables.

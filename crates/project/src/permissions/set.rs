@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deftool_lang::spec::HostGrant;
@@ -84,6 +84,12 @@ impl PermissionSet {
     /// Adds the replacement of the user's tool called `name`.
     pub(crate) fn replacing(mut self, name: &str) -> Self {
         self.replace.insert(name.to_owned());
+        self
+    }
+
+    /// Adds folders outside of the project from which files of the script come.
+    pub(super) fn reading(mut self, folders: &[PathBuf]) -> Self {
+        self.read.extend(folders.iter().map(|folder| text_of(folder)));
         self
     }
 

@@ -67,6 +67,8 @@ pub struct Script {
     pub root: Option<PathBuf>,
     /// The files in `scripts/lib` that it requires directly or indirectly.
     pub modules: Arc<[Arc<Module>]>,
+    /// The folders outside of the project from which its files come, through links.
+    pub linked: Vec<PathBuf>,
     pub(crate) compiled: Arc<Compiled>,
 }
 
@@ -91,6 +93,7 @@ impl Script {
             permissions: ScriptPermissions::default(),
             root: None,
             modules: Arc::new([]),
+            linked: Vec::new(),
             compiled: Arc::default(),
         }
     }
@@ -116,6 +119,7 @@ impl Script {
             permissions: ScriptPermissions::default(),
             root: None,
             modules: Arc::new([]),
+            linked: Vec::new(),
             compiled: Arc::clone(&self.compiled),
         }
     }

@@ -264,9 +264,11 @@ impl Catalog for OfferedTools {
 
 impl ToolRunner for OfferedTools {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        let kind = self.tools.generation.tool(&call.name).map(|loaded| loaded.tool.kind);
-        if kind != Some(ToolKind::Exit) {
-            return self.tools.run(call, context);
+        let GenerationRunner { generation, trust, .. } = &self.tools;
+        let exit = generation.tool(&call.name).filter(|loaded| loaded.tool.kind == ToolKind::Exit);
+        let Some(exit) = exit else { return self.tools.run(call, context) };
+        if let Err(error) = trust.allow_tool(generation.load_of(exit), exit) {
+            return std::future::ready(Err(error)).boxed();
         }
         eprint_line(&clean(&format!("exit tool {}: {}", call.name, call.arguments)));
         std::future::ready(Ok(Value::from("recorded").into())).boxed()

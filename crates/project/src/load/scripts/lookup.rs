@@ -8,7 +8,7 @@ use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions};
 
 use super::file::{access_error, read_script, script_candidates};
 use crate::load::cache::{Cache, key_of};
-use crate::load::model::{CachedTool, ScriptFile, ScriptLocation, ScriptLookup, Unit};
+use crate::load::model::{CachedTool, ScriptLocation, ScriptLookup, Unit};
 use crate::model::{Load, is_same_script};
 
 impl CachedTool {
@@ -40,7 +40,9 @@ impl CachedTool {
                 Err(error) => ScriptLookup::Unreadable(found, error.to_string()),
                 Ok(file) => {
                     unit = Unit::of(cache, root, &found.path, &file, from);
-                    let script = script_of(tool, root, &file, &unit);
+                    let mut script = bound(file.script.for_tool(&tool.name.value), tool, root);
+                    script.modules = unit.modules();
+                    script.linked = unit.linked_folders(&cache.linked_folders(root));
                     // Compiled here, where several threads work.
                     let contract = script.contract();
                     let is_same = |previous: &&Arc<Script>| {
@@ -97,12 +99,6 @@ impl ScriptLocation {
         let path = existing.next()?.clone();
         Some(Self { path, twin: existing.next().cloned() })
     }
-}
-
-fn script_of(tool: &Tool, root: &Path, file: &ScriptFile, unit: &Unit) -> Script {
-    let mut script = bound(file.script.for_tool(&tool.name.value), tool, root);
-    script.modules = unit.modules();
-    script
 }
 
 /// Sets what a script gets from its spec.

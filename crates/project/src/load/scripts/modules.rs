@@ -4,6 +4,7 @@
 //! by several scripts is read and compiled once.
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use deftool_script::{Contract, MAX_MODULES, Module, Require, Returned, module_pa
 use super::file::{access_error, read_script};
 use crate::load::cache::Cache;
 use crate::load::model::{ModuleFault, ModuleProblem, Part, ScriptFile, Unit};
-use crate::paths::{display_name, lib_folder};
+use crate::paths::{display_name, identity, lib_folder};
 
 /// Maximum number of module problems reported per script.
 const MAX_PROBLEMS: usize = 20;
@@ -135,6 +136,17 @@ impl Unit {
     /// Returns the compiled modules.
     pub(super) fn modules(&self) -> Arc<[Arc<Module>]> {
         self.parts.iter().skip(1).map(|part| Arc::clone(part.file.module())).collect()
+    }
+
+    /// Returns those of `folders` that contain files of the unit. A folder comes before those in it.
+    pub(super) fn linked_folders(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        if folders.is_empty() {
+            return Vec::new();
+        }
+        let files = self.parts.iter().map(|part| identity(&part.path));
+        let containing = |file: PathBuf| folders.iter().find(|folder| file.starts_with(folder));
+        let used: BTreeSet<&PathBuf> = files.filter_map(containing).collect();
+        used.into_iter().cloned().collect()
     }
 
     /// Returns the paths of the files, including the missing ones.
