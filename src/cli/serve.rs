@@ -160,7 +160,7 @@ impl Workers {
             return Ok(worker.clone());
         }
         let key = spec.name.value.clone();
-        let new = Box::pin(self.clients.open(spec, Vec::new()))
+        let new = Box::pin(self.clients.open(spec, (Vec::new(), &self.clients.root)))
             .await
             .map_err(|error| OpenFailure::Unavailable(error.to_string()))?;
         if let Err(error) = new.worker.ready().await {

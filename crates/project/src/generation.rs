@@ -110,19 +110,24 @@ impl Generation {
         })
     }
 
-    /// Loads one tool of the project at `root`. If the project has no tool of this name, loads all tools.
+    /// Loads one tool of the project at `root`. If the project has no tool of this name, loads all tools. `is_private`:
+    /// whether files that another user could have written count as unreadable.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn load_tool(root: &Path, from: &Path, name: &str) -> Result<Self, ProjectError> {
+    pub fn load_tool(root: &Path, from: &Path, name: &str, is_private: bool) -> Result<Self, ProjectError> {
         let started = Instant::now();
-        let selection = ToolSelection::named(name);
-        let options = LoadOptions { with_scripts: true, selection, ..LoadOptions::default() };
-        let load = load_with(&resolve_inputs(&[], root)?, from, &options)?;
-        if load.tools.iter().any(|loaded| loaded.tool.name.value == name) {
-            return Ok(Self::first(load, started));
-        }
-        Self::load(root, from, None)
+        let inputs = resolve_inputs(&[], root)?;
+        let load = |selection| {
+            load_with(
+                &inputs,
+                from,
+                &LoadOptions { with_scripts: true, selection, is_private, ..LoadOptions::default() },
+            )
+        };
+        let named = load(ToolSelection::named(name))?;
+        let is_found = named.tools.iter().any(|loaded| loaded.tool.name.value == name);
+        Ok(Self::first(if is_found { named } else { load(ToolSelection::default())? }, started))
     }
 
     /// Creates the first generation of a project. The load must contain one project only. `started`: when the load
@@ -439,13 +444,15 @@ impl ToolRunner for GenerationRunner {
             return std::future::ready(Err(unknown_tool(&call.name, self.generation.tool_names()))).boxed();
         };
         let error = match &loaded.script {
-            ScriptState::Ready(script) => match self.trust.allow_tool(self.generation.load_of(loaded), loaded) {
-                Ok(()) => {
-                    let result = self.scripts.call(Arc::clone(script), call, context);
-                    return async move { check_result(loaded.entry(), result.await?) }.boxed();
+            ScriptState::Ready(script) => {
+                match self.trust.allow_tool(self.generation.load_of(loaded), loaded) {
+                    Ok(()) => {
+                        let result = self.scripts.call(Arc::clone(script), call, context);
+                        return async move { check_result(loaded.entry(), result.await?) }.boxed();
+                    }
+                    Err(error) => error,
                 }
-                Err(error) => error,
-            },
+            }
             ScriptState::Broken(error) => error.clone(),
             ScriptState::None => {
                 let message = format!("`{}` is an exit tool and cannot be run", call.name);

@@ -166,19 +166,19 @@ impl Agent {
             }
             opened => opened?,
         };
-        let WorkerProject { root, project, is_user } = opened;
+        let WorkerProject { root: worker_root, project, is_user } = opened;
         let project = Arc::new(project);
         let spec = choose_worker(self.options.worker.as_deref(), None, &project.current())?;
         let workers = ClientWorkers {
             options: self.options.clone(),
-            root,
+            root: worker_root,
             project: Arc::clone(&project),
             scripts: Arc::clone(&self.scripts),
             trusts_all: self.trusts_all || is_user,
             is_conversation: true,
             journal: None,
         };
-        let opened = Box::pin(workers.open(spec.clone(), servers)).await?;
+        let opened = Box::pin(workers.open(spec.clone(), (servers, root))).await?;
         Ok(SharedWorker { spec, project, opened })
     }
 }

@@ -126,7 +126,7 @@ async fn open_worker(
     chosen: ChosenWorker,
     past: Option<Arc<PastRequests>>,
 ) -> Result<deftool_rpc::OpenedWorker, CliError> {
-    let mut opened = Box::pin(workers.open(chosen.spec, Vec::new())).await?;
+    let mut opened = Box::pin(workers.open(chosen.spec, (Vec::new(), &workers.root))).await?;
     let (worker, remote) = (opened.worker.clone(), opened.remote.take());
     let close = move || close_remote(remote).boxed();
     let context = opened.context.take();

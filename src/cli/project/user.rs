@@ -4,6 +4,7 @@
 //! results must not depend on the machine (`check`, `compile`, `fmt`, `test`, `diff`, `replay`) do not use this module.
 
 use std::collections::HashSet;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,11 +23,17 @@ use crate::cli::terminal::shell::quote;
 /// The variable that overrides the configuration folder.
 const VARIABLE: &str = "DEFTOOL_CONFIG_DIR";
 
+/// Maximum number of links in a path, as in operating systems.
+const MAX_LINKS: usize = 40;
+
 /// Maximum number of files in the user's project, so that its check is fast.
 const MAX_FILES: usize = 10_000;
 
 /// Returns the configuration folder, which may not exist. Returns `None` if no environment variable specifies it.
-pub(in crate::cli) fn config_folder() -> Option<PathBuf> {
+///
+/// # Errors
+/// If `DEFTOOL_CONFIG_DIR` is not absolute: every folder would have tools of its own.
+pub(in crate::cli) fn config_folder() -> Result<Option<PathBuf>, CliError> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
     let default = || {
@@ -39,18 +46,23 @@ pub(in crate::cli) fn config_folder() -> Option<PathBuf> {
         });
         base.map(|base| base.join("deftool"))
     };
-    variable(VARIABLE).map(|folder| std::path::absolute(&folder).unwrap_or(folder)).or_else(default)
+    match variable(VARIABLE) {
+        Some(folder) if !folder.is_absolute() => {
+            let folder = clean(&folder.display().to_string());
+            Err(CliError::Usage(format!("{VARIABLE} must be an absolute path, not `{folder}`")))
+        }
+        Some(folder) => Ok(Some(folder)),
+        None => Ok(default()),
+    }
 }
 
 /// Refuses a configuration folder inside a project: the author of the project could write the user's tools.
 ///
 /// # Errors
-/// If `folder` is inside the project at `root`.
-pub(in crate::cli) fn refuse_inside(folder: &Path, root: &Path) -> Result<(), CliError> {
-    let (place, root) = (resolve_links(folder), resolve_links(root));
-    if place == root || !place.starts_with(&root) {
-        return Ok(());
-    }
+/// If `folder` is inside a project.
+pub(in crate::cli) fn refuse_inside(folder: &Path) -> Result<(), CliError> {
+    let place = resolve_links(folder);
+    let Some(Ok(root)) = place.parent().map(find_root) else { return Ok(()) };
     let (folder, root) = (clean(&folder.display().to_string()), clean(&root.display().to_string()));
     Err(CliError::Usage(format!(
         "the configuration folder `{folder}` is inside the project `{root}`, so the project could define your tools; set \
@@ -70,16 +82,12 @@ impl ProjectRoots {
     /// Finds the project that contains `folder`, and the user's own. Reports on stderr why the latter is ignored.
     ///
     /// # Errors
-    /// If there is no project, or if the configuration folder is inside the project.
+    /// If there is no project, or if the configuration folder is relative or inside a project.
     pub(in crate::cli) fn find(folder: &Path) -> Result<Self, CliError> {
         let project = find_root(folder);
-        let Some(config) = config_folder() else { return Ok(Self { project: Some(project?), user: None }) };
-        if let Ok(root) = &project
-            && (std::env::var_os(VARIABLE).is_some() || config.join("specs").is_dir())
-        {
-            refuse_inside(&config, root)?;
-        }
-        let Some(user) = usable(config) else { return Ok(Self { project: Some(project?), user: None }) };
+        let Some(user) = config_folder()?.map(usable).transpose()?.flatten() else {
+            return Ok(Self { project: Some(project?), user: None });
+        };
         let project = match project {
             Ok(root) if resolve_links(&root) == resolve_links(&user) => None,
             Ok(root) => Some(root),
@@ -105,10 +113,10 @@ impl ProjectRoots {
     /// If a file of the project cannot be read.
     pub(in crate::cli) fn load_tool(&self, from: &Path, name: &str) -> Result<Generation, CliError> {
         let generation = match &self.project {
-            Some(root) => Generation::load_tool(root, from, name)?,
+            Some(root) => Generation::load_tool(root, from, name, false)?,
             None => Generation::empty(),
         };
-        Ok(self.join(generation, |user| Generation::load_tool(user, from, name)))
+        Ok(self.join(generation, |user| Generation::load_tool(user, from, name, true)))
     }
 
     /// Adds the tools of the user to a generation of the project. `load` loads the user's own project.
@@ -223,50 +231,42 @@ fn eprint_ignored(user: &Path, why: &str) {
 }
 
 /// Returns the configuration folder if it is a project that only the user can write.
-fn usable(config: PathBuf) -> Option<PathBuf> {
-    if !config.join("specs").is_dir() {
-        return None;
-    }
-    match untrusted_part(&config) {
-        Ok(None) => Some(config),
-        Ok(Some(why)) => {
-            eprint_ignored(&config, &why);
-            None
-        }
-        Err(error) => {
-            eprint_ignored(&config, &error.to_string());
-            None
-        }
-    }
+///
+/// # Errors
+/// If it is inside a project.
+fn usable(config: PathBuf) -> Result<Option<PathBuf>, CliError> {
+    let untrusted = match std::fs::metadata(config.join("specs")) {
+        Ok(specs) if specs.is_dir() => untrusted_part(&config),
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(error),
+        Ok(_) | Err(_) => return Ok(None),
+    };
+    refuse_inside(&config)?;
+    let Some(why) = untrusted.unwrap_or_else(|error| Some(error.to_string())) else {
+        return Ok(Some(config));
+    };
+    eprint_ignored(&config, &why);
+    Ok(None)
 }
 
-/// Returns why another user may be able to write the project in `folder`: its files, its folders, or those above it.
-/// Hidden files are not read.
+/// Returns why another user may be able to write the project in `folder`: its files, its folders, or those in which the
+/// system looks them up. Hidden files are checked when they are read.
 ///
 /// # Errors
 /// If a folder cannot be read.
 fn untrusted_part(folder: &Path) -> std::io::Result<Option<String>> {
-    let place = std::fs::canonicalize(folder)?;
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let homes = [resolve_links(&home), home];
-    // The folders above the home folder are those of the system.
-    let is_system = |parent: &&Path| homes.iter().any(|home| home.starts_with(parent) && home != parent);
-    // A link above the folder may be replaced as well as its target.
-    let parents = folder.ancestors().skip(1).chain(place.ancestors().skip(1));
-    for parent in parents.filter(|parent| !is_system(parent)) {
-        if let Some(why) = untrusted_parent_reason(&std::fs::metadata(parent)?) {
-            return Ok(Some(describe(parent, why, "chmod go-w", parent)));
-        }
+    if let Some(why) = untrusted_parent(folder)? {
+        return Ok(Some(why));
     }
     let untrusted = |path: &Path, why| Some(describe(path, why, "chmod -R go-w", folder));
-    if let Some(why) = untrusted_reason(&std::fs::metadata(&place)?) {
+    if let Some(why) = untrusted_reason(&std::fs::metadata(folder)?) {
         return Ok(untrusted(folder, why));
     }
     let mut pending = vec![folder.to_owned()];
-    let mut entered = HashSet::from([place]);
+    let mut entered = HashSet::from([std::fs::canonicalize(folder)?]);
     let mut count = 0;
     while let Some(current) = pending.pop() {
-        for entry in std::fs::read_dir(&current)? {
+        let named = |error| Error::other(format!("cannot read `{}`: {error}", current.display()));
+        for entry in std::fs::read_dir(&current).map_err(named)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             // A link without a target is not read.
@@ -283,12 +283,65 @@ fn untrusted_part(folder: &Path) -> std::io::Result<Option<String>> {
             // Only these folders may be links out of the project.
             let is_followed =
                 !path.is_symlink() || ["scripts", "scripts/lib"].iter().any(|name| path == folder.join(name));
-            if metadata.is_dir() && is_followed && entered.insert(std::fs::canonicalize(&path)?) {
-                pending.push(path);
+            if !metadata.is_dir() || !is_followed || !entered.insert(std::fs::canonicalize(&path)?) {
+                continue;
             }
+            if path.is_symlink()
+                && let Some(why) = untrusted_parent(&path)?
+            {
+                return Ok(Some(why));
+            }
+            pending.push(path);
         }
     }
     Ok(None)
+}
+
+/// Returns why another user may be able to replace the folder at `path`, or a link that leads to it. The folders above the
+/// home folder are those of the system.
+///
+/// # Errors
+/// If a folder cannot be read.
+fn untrusted_parent(path: &Path) -> std::io::Result<Option<String>> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let homes = [resolve_links(&home), home];
+    let is_system = |parent: &&PathBuf| homes.iter().any(|home| home.starts_with(parent) && home != *parent);
+    for parent in searched_folders(path)?.iter().filter(|parent| !is_system(parent)) {
+        if let Some(why) = untrusted_parent_reason(&std::fs::metadata(parent)?) {
+            return Ok(Some(describe(parent, why, "chmod go-w", parent)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the folders in which the system looks up the parts of an absolute path, and those of the links in it.
+///
+/// # Errors
+/// If there are too many links.
+fn searched_folders(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let reversed = |path: &Path| -> Vec<PathBuf> {
+        path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let (mut here, mut rest) = (PathBuf::new(), reversed(path));
+    let (mut searched, mut links) = (Vec::new(), 0);
+    while let Some(part) = rest.pop() {
+        if part.as_os_str() == ".." {
+            here.pop();
+            continue;
+        }
+        let next = here.join(part);
+        match std::fs::read_link(&next) {
+            Ok(_) if links == MAX_LINKS => return Err(Error::other("too many links")),
+            Ok(target) => {
+                links += 1;
+                rest.extend(reversed(&target));
+                searched.push(here.clone());
+            }
+            Err(_) => searched.push(std::mem::replace(&mut here, next)),
+        }
+    }
+    searched.retain(|folder| !folder.as_os_str().is_empty());
+    Ok(searched)
 }
 
 /// Describes the part of the folder that another user can write, with the command that makes `target` private.

@@ -1,7 +1,7 @@
 //! Serves the clients of `deftool rpc` and `deftool acp`, and opens their workers. stdin belongs to the client, so nothing is asked there.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,21 +56,21 @@ pub(in crate::cli) struct OpenedWorker {
 }
 
 impl ClientWorkers {
-    /// Connects a worker to its server. `added`: MCP servers of the client.
+    /// Connects a worker to its server. `added`: MCP servers of the client, and the folder in which they run.
     ///
     /// # Errors
     /// If a required permission is not trusted, or if a server cannot be used.
     pub(in crate::cli) async fn open(
         &self,
         mut spec: WorkerSpec,
-        added: Vec<ClientServer>,
+        (added, folder): (Vec<ClientServer>, &Path),
     ) -> Result<OpenedWorker, CliError> {
         spec.api = Some(api_of(&spec, self.options.endpoint.as_deref()));
         let generation = self.project.current();
         let mut requirements = Requirements::of(&self.root, &generation, &spec);
         requirements.own.extend(endpoint_requirements(&self.options, &generation, &spec));
         let missing = self.leave_out(&generation, &mut requirements)?;
-        requirements.servers.add(added);
+        requirements.servers.add(added, folder.to_owned());
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
         let mut opened = OpenWorker::new(

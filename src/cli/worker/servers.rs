@@ -32,8 +32,8 @@ const MAX_PIECE: u64 = 64 << 10;
 /// MCP servers that a command uses.
 pub(in crate::cli) struct Servers {
     used: Vec<McpServer>,
-    /// Servers of the client of `deftool acp`.
-    added: Vec<ClientServer>,
+    /// Servers of the client of `deftool acp`, and the folder in which they run.
+    added: (Vec<ClientServer>, PathBuf),
     /// The `:tools` of the worker.
     tools: Option<Vec<String>>,
     root: PathBuf,
@@ -48,17 +48,18 @@ impl Servers {
             tools.as_ref().is_none_or(|names| names.iter().any(|name| server.is_named_by(name)))
         };
         let used = load.mcp_servers.iter().filter(is_used).cloned().collect();
-        Self { used, added: Vec::new(), tools, root: root.to_owned() }
+        Self { used, added: Default::default(), tools, root: root.to_owned() }
     }
 
-    /// Adds servers that a client configured. All of their tools are used. One that cannot be used is left out.
-    pub(in crate::cli) fn add(&mut self, servers: Vec<ClientServer>) {
-        self.added = servers;
+    /// Adds servers that a client configured, and the folder in which they run. All of their tools are used. One that
+    /// cannot be used is left out.
+    pub(in crate::cli) fn add(&mut self, servers: Vec<ClientServer>, folder: PathBuf) {
+        self.added = (servers, folder);
     }
 
     /// Returns the servers of the client whose transport is not supported, one clause each.
     pub(in crate::cli) fn unsupported(&self) -> Vec<String> {
-        let servers = self.added.iter().filter(|server| server.transport == ClientTransport::Unsupported);
+        let servers = self.added.0.iter().filter(|server| server.transport == ClientTransport::Unsupported);
         servers
             .map(|server| {
                 format!("MCP server `{}`: only programs can be used, not URLs", clean(&server.name))
@@ -85,7 +86,7 @@ impl Servers {
     /// # Errors
     /// If a server cannot be used.
     pub(in crate::cli) async fn connect(&self) -> Result<Option<Arc<RemoteTools>>, CliError> {
-        if self.used.is_empty() && self.added.is_empty() {
+        if self.used.is_empty() && self.added.0.is_empty() {
             return Ok(None);
         }
         let tools = self.tools.as_deref();
@@ -93,7 +94,8 @@ impl Servers {
             let unusable = |reason| CliError::Usage(format!("MCP server `{}`: {reason}", server.name.value));
             Self::remote(server, tools, &self.root).map_err(unusable)
         });
-        let added = self.added.iter().filter_map(|server| remote_of_client(server, &self.root)).map(Ok);
+        let (added, folder) = &self.added;
+        let added = added.iter().filter_map(|server| remote_of_client(server, folder)).map(Ok);
         let servers = servers.chain(added).collect::<Result<_, CliError>>()?;
         let report = |server: &str, message: &str| {
             eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));

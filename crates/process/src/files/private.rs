@@ -27,12 +27,17 @@ pub fn open_regular(path: &Path) -> Result<File> {
     open_checked(path, File::options().read(true), check_regular)
 }
 
-/// Checks a file without opening it.
+/// Checks a file and its folder without opening the file.
 ///
 /// # Errors
-/// Like [`open_private`].
+/// Like [`open_private`], or if another user could have replaced the file.
 pub fn check_private(path: &Path) -> Result<()> {
-    check(&std::fs::metadata(path)?)
+    check(&std::fs::metadata(path)?)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match untrusted_parent_reason(&std::fs::metadata(folder)?) {
+        Some(why) => Err(Error::other(format!("its folder {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Opens a file, or creates it. A link to a file that does not exist is rejected.

@@ -412,7 +412,10 @@ fn tools_of_the_user_are_reloaded_beside_those_of_a_project() {
     let names = |generation: &deftool_project::Generation| -> Vec<String> {
         generation.tool_set(&worker).iter().map(|entry| entry.name.to_string()).collect()
     };
-    assert_eq!((names(&first), names(&alone.current())), (vec![String::from("a"), String::from("u")], vec![String::from("a")]));
+    assert_eq!(
+        (names(&first), names(&alone.current())),
+        (vec![String::from("a"), String::from("u")], vec![String::from("a")])
+    );
     write(of_user.folder.path(), "specs/a.eld", &tool("a", ""));
     write(of_user.folder.path(), "scripts/a.lua", SCRIPT);
     while origins(&project) != named([("a", Replacement), ("u", User)]) {

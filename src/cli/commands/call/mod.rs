@@ -227,7 +227,7 @@ fn watch(
         let generation = if is_user {
             Generation::empty().beside(Arc::new(loaded))
         } else {
-            roots.join(loaded, |user| Generation::load_tool(user, &current, &tool))
+            roots.join(loaded, |user| Generation::load_tool(user, &current, &tool, true))
         };
         match call(&options, (&tool, &input), &root, generation) {
             Ok(Some(called)) => {
@@ -239,7 +239,7 @@ fn watch(
         }
         String::new()
     };
-    let load_options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+    let load_options = LoadOptions { with_scripts: true, is_private: is_user, ..LoadOptions::default() };
     Rerun { options: load_options, clears_screen: !json, report }.watch(&paths, dirs)
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
 use deftool_process::files::create_only_private_files;
-use deftool_project::{Load, find_root, load_specs, resolve_inputs};
+use deftool_project::{Load, load_specs, resolve_inputs};
 
 use super::import::{ForeignFormat, Imported, import_for_init};
 use crate::cli::outcome::{CliError, Exit};
@@ -150,14 +150,12 @@ fn user_option(options: &InitOptions, folder: &Path) -> String {
 /// Returns the folder of the user's own project. From now on, created files are private: a project that others can write is
 /// ignored.
 fn user_folder() -> Result<PathBuf, CliError> {
-    let folder = config_folder().ok_or_else(|| {
+    let folder = config_folder()?.ok_or_else(|| {
         CliError::Usage(String::from(
             "no configuration folder: set HOME, XDG_CONFIG_HOME or DEFTOOL_CONFIG_DIR",
         ))
     })?;
-    if let Ok(root) = find_root(&command_dirs(None)?.current) {
-        refuse_inside(&folder, &root)?;
-    }
+    refuse_inside(&folder)?;
     create_only_private_files();
     Ok(folder)
 }

@@ -129,7 +129,8 @@ async fn resume(
     let of_request = RequestOptions { system: None, params: context.params.clone(), yes: options.yes };
     // Without a project, the worker is the default one.
     let worker = context.project.is_some().then_some(context.worker.as_str());
-    let source = Source::Journal { path: &options.journal.path, worker, endpoint: context.endpoint.as_deref() };
+    let source =
+        Source::Journal { path: &options.journal.path, worker, endpoint: context.endpoint.as_deref() };
     let open = worker::open(&worker_options, &of_request, &options.scripts, source)?;
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
