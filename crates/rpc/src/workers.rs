@@ -11,7 +11,10 @@ use crate::host::{ChosenWorker, ContinueRequest, Host, OpenedWorker};
 
 /// The workers that were used, by name and whether they are those of the user.
 #[derive(Default)]
-pub(crate) struct Workers(Mutex<HashMap<(String, bool), Arc<OnceCell<OpenedWorker>>>>);
+pub(crate) struct Workers(Mutex<HashMap<(String, bool), Opening>>);
+
+/// A worker that is open or being opened.
+type Opening = Arc<OnceCell<OpenedWorker>>;
 
 impl Workers {
     /// Returns a worker, and what continues the requests of its journal. Opens it if it is not open.

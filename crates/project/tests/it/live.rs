@@ -410,7 +410,7 @@ fn tools_of_the_user_are_reloaded_beside_those_of_a_project() {
     let worker = WorkerSpec::named("w");
     let first = project.current();
     let names = |generation: &deftool_project::Generation| -> Vec<String> {
-        generation.tool_set(&worker).iter().map(|entry| entry.name.to_string()).collect()
+        generation.tool_set(&worker).iter().map(|entry| entry.name.clone()).collect()
     };
     assert_eq!(
         (names(&first), names(&alone.current())),
