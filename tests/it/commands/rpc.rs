@@ -4,10 +4,11 @@
 #![cfg(target_os = "linux")]
 
 mod client;
+mod journal;
 mod output;
+mod user_tools;
 
 use std::fs;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use deftool_test_support::server::{Act, Answer, Server, call, finish};
@@ -17,7 +18,6 @@ use self::client::{Client, error_of};
 use super::managed;
 use crate::managed::fake::{family, runs};
 use crate::support::jsonrpc::framed;
-use crate::support::process::peak_memory;
 use crate::support::project::Project;
 use crate::support::watching::LIMIT;
 
@@ -450,132 +450,6 @@ fn a_client_that_disappears_ends_everything() {
         }
         wait_until_gone(&processes);
     }
-}
-
-/// The server is killed during a reply. The command continues the request.
-#[test]
-fn a_journal_keeps_the_requests_of_a_server_that_is_killed() {
-    let project = project();
-    let model = Server::script([
-        Answer::chunks(&[call(0, "count", r#"{"text":"abc"}"#), finish("tool_calls")]),
-        Answer::stream().delta("Three").then(Act::Silence),
-        Answer::text("Three characters."),
-    ]);
-    let endpoint = model.endpoint();
-    let mut client = Client::start(&project, &["--trust", "--journal", "j", "--endpoint", &endpoint]);
-    let submitted = client.request("submit", json!({"prompt": "count"}));
-    model.wait_for_posts(2);
-    client.connection.server.kill().unwrap();
-    client.connection.server.wait().unwrap();
-    let resumed = project.run(&["journal", "resume", "j", "--trust"]);
-    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Three characters.\n"), "{resumed:?}");
-    assert_eq!(model.posts()[1].body, model.posts()[2].body);
-    let listed = project.run(&["journal", "list", "j"]).stdout;
-    assert!(listed.starts_with(submitted["request_id"].as_str().unwrap()), "{listed}");
-    let page = project.run(&["view", "j", "-o", "-"]).stdout;
-    assert!(page.contains(r#""logs":["warn: odd"]"#), "{page}");
-}
-
-/// After a crash, the client submits its jobs again: no job is repeated.
-#[test]
-fn jobs_that_are_submitted_again_continue_their_requests() {
-    let project = project();
-    project.write("note.txt", "one\n");
-    let model = Server::script([
-        Answer::text("First."),
-        Answer::stream().delta("Sec").then(Act::Silence),
-        Answer::text("Second."),
-        Answer::text("Third."),
-    ]);
-    let endpoint = model.endpoint();
-    let arguments = ["--trust", "--journal", "j", "--endpoint", &endpoint];
-    let first = json!({"prompt": "first", "job_name": "a", "files": ["note.txt"], "resume": true});
-    let second = json!({"prompt": "second", "params": {"temperature": 0}, "resume": true});
-    let mut client = Client::start(&project, &arguments);
-    let ids = [&first, &second].map(|job| {
-        let submitted = client.request("submit", job.clone());
-        if job == &first {
-            client.request("result", submitted.clone());
-        }
-        submitted
-    });
-    model.wait_for_posts(2);
-    assert!(model.posts()[0].body.to_string().contains("<file name=\\\"note.txt\\\">\\none\\n</file>"));
-    client.connection.server.kill().unwrap();
-    client.connection.server.wait().unwrap();
-    let mut client = Client::start(&project, &arguments);
-    for (job, id, text) in [(&second, &ids[1], "Second."), (&first, &ids[0], "First.")] {
-        assert_eq!(client.request("submit", job.clone()), *id);
-        let result = client.request("result", id.clone());
-        assert_eq!(
-            (&result["outcome"]["text"], result["messages"].as_array().unwrap().len()),
-            (&json!(text), 2)
-        );
-    }
-    assert_eq!(model.posts().len(), 3);
-    // Each is continued once.
-    assert_ne!(client.request("submit", first.clone()), ids[0]);
-    model.wait_for_posts(4);
-    client.shut_down();
-    let mut client = Client::start(&project, &["--trust", "--endpoint", &endpoint]);
-    assert_eq!(
-        client.error("submit", first),
-        "-32602 `resume` requires the option `--journal` of the server"
-    );
-    for (params, expected) in [
-        (json!({"prompt": "x", "files": ["gone"]}), "-32803 gone: cannot be read: "),
-        (json!({"messages": [], "files": ["note.txt"]}), "-32602 `files` requires `prompt`"),
-    ] {
-        let error = client.error("submit", params);
-        assert!(error.starts_with(expected), "{error}");
-    }
-    client.shut_down();
-}
-
-/// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
-#[test]
-fn memory_is_bounded() {
-    const MIB: u64 = 1024;
-    /// The answers have 40 MB.
-    const REQUESTS: usize = 2_000;
-    let project = project();
-    let long = "x".repeat(20_000);
-    project.write("specs/long.eld", format!("(deftool :name \"long\" :description \"{long}\" :args ())"));
-    project.write("scripts/long.lua", "return function() end\n");
-    let mut client = Client::start(&project, &[]);
-    client.request("list", json!({}));
-    let server = client.connection.server.id();
-    let peak = || peak_memory(server);
-    let before = peak();
-    let length = 100_000_000;
-    client.connection.write(format!("Content-Length: {length}\r\n\r\n").as_bytes());
-    for _ in 0..length / 1_000_000 {
-        client.connection.write(&vec![b' '; 1_000_000]);
-    }
-    assert_eq!(error_of(&client.receive()), "-32600 message ignored: larger than 32 MiB");
-    assert!(peak() - before < 10 * MIB, "{} kB", peak() - before);
-    let mut writer = client.connection.writer();
-    let sender = std::thread::spawn(move || {
-        for id in 0..REQUESTS {
-            writer.write_all(&framed(&json!({"jsonrpc": "2.0", "id": id, "method": "list"}))).unwrap();
-        }
-        writer
-    });
-    let (mut answers, mut refused) = (0, 0);
-    while answers < REQUESTS {
-        let message = client.connection.receive().unwrap();
-        refused += usize::from(message.get("error").is_some());
-        answers += 1;
-        if answers == 1 {
-            assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
-        }
-    }
-    assert!(refused < answers);
-    // The server ends with its input.
-    let writer = sender.join().unwrap();
-    assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
-    drop(writer);
-    assert!(client.connection.disconnect().success());
 }
 
 #[test]

@@ -115,23 +115,9 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let recorder = options.record.as_deref().map(create).transpose()?;
         let model = worker.model().to_owned();
         let first = header(&root, &spec.name.value, &model);
-        let mut session = Session { system: options.request.system.clone(), ..Session::default() };
-        let writer = match resumed {
-            Some((file, found)) => {
-                let system = session.system.take();
-                session = found;
-                let mut writer = SessionWriter::open(file, redaction);
-                if system.is_some() {
-                    session.system.clone_from(&system);
-                    writer.setting(Line::System { text: system });
-                }
-                writer
-            }
-            None if options.no_save => SessionWriter::disabled(redaction),
-            None => {
-                let name = options.session.as_deref().map_or_else(new_name, session_file_name);
-                begin(&root, &name, first.clone(), &session, redaction)
-            }
+        let (session, writer) = match resumed {
+            Some((file, session)) => go_on(session, SessionWriter::open(file, redaction), options),
+            None => begin_session(options, &root, first.clone(), redaction),
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
@@ -150,13 +136,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             first,
             reported_generation,
             reported_error: None,
-            worker_model: match model.as_str() {
-                "" => String::from("the server's first model"),
-                ANY_MODEL if options.worker.model.is_none() && spec.model.is_none() => {
-                    format!("unknown model (requests use `{ANY_MODEL}`)")
-                }
-                name => name.to_owned(),
-            },
+            worker_model: describe_model(&model, options.worker.model.is_some() || spec.model.is_some()),
             any_failed: false,
         };
         if input.is_terminal {
@@ -177,6 +157,41 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     // Do not wait for the remaining work of a stopped script or for the input thread.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
+}
+
+/// Continues a stored session. A system message of the command line replaces its own.
+fn go_on(mut session: Session, mut writer: SessionWriter, options: &ChatOptions) -> (Session, SessionWriter) {
+    if let Some(system) = &options.request.system {
+        session.system = Some(system.clone());
+        writer.setting(Line::System { text: Some(system.clone()) });
+    }
+    (session, writer)
+}
+
+/// Begins a session, and its file if it is saved.
+fn begin_session(
+    options: &ChatOptions,
+    root: &Path,
+    first: Line,
+    redaction: Arc<Redaction>,
+) -> (Session, SessionWriter) {
+    let session = Session { system: options.request.system.clone(), ..Session::default() };
+    let writer = if options.no_save {
+        SessionWriter::disabled(redaction)
+    } else {
+        let name = options.session.as_deref().map_or_else(new_name, session_file_name);
+        begin(root, &name, first, &session, redaction)
+    };
+    (session, writer)
+}
+
+/// Describes the model of a worker. `is_named`: whether the user or the spec names it.
+fn describe_model(model: &str, is_named: bool) -> String {
+    match model {
+        "" => String::from("the server's first model"),
+        ANY_MODEL if !is_named => format!("unknown model (requests use `{ANY_MODEL}`)"),
+        name => name.to_owned(),
+    }
 }
 
 /// Runs the chat until its end.

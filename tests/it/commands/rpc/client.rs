@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -21,9 +21,13 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn start(project: &Project, arguments: &[&str]) -> Self {
+        Self::of(project.command(&[&["rpc"], arguments].concat()))
+    }
+
+    /// Starts the command, which is `deftool rpc`.
+    pub(super) fn of(mut command: Command) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schemas/rpc.json");
         let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        let mut command = project.command(&[&["rpc"], arguments].concat());
         command.stderr(Stdio::null());
         Self { connection: Connection::spawn(command), schema, next_id: 0, received: Vec::new() }
     }

@@ -1,11 +1,14 @@
-//! How the server writes to a client: how often, and with how many open requests.
+//! How the server reads from and writes to a client: how often, with how many open requests, and its memory.
+
+use std::io::Write;
 
 use deftool_test_support::server::{Act, Answer, Server, finish};
 use serde_json::json;
 
 use super::client::{Client, error_of};
 use super::project;
-use crate::support::process::write_calls;
+use crate::support::jsonrpc::framed;
+use crate::support::process::{peak_memory, write_calls};
 
 /// Counts system calls instead of time: a client of a thousand streams reads each token.
 #[test]
@@ -68,4 +71,50 @@ fn many_requests_can_wait_for_a_model() {
         ended += 1;
     }
     client.shut_down();
+}
+
+/// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
+#[test]
+fn memory_is_bounded() {
+    const MIB: u64 = 1024;
+    /// The answers have 40 MB.
+    const REQUESTS: usize = 2_000;
+    let project = project();
+    let long = "x".repeat(20_000);
+    project.write("specs/long.eld", format!("(deftool :name \"long\" :description \"{long}\" :args ())"));
+    project.write("scripts/long.lua", "return function() end\n");
+    let mut client = Client::start(&project, &[]);
+    client.request("list", json!({}));
+    let server = client.connection.server.id();
+    let peak = || peak_memory(server);
+    let before = peak();
+    let length = 100_000_000;
+    client.connection.write(format!("Content-Length: {length}\r\n\r\n").as_bytes());
+    for _ in 0..length / 1_000_000 {
+        client.connection.write(&vec![b' '; 1_000_000]);
+    }
+    assert_eq!(error_of(&client.receive()), "-32600 message ignored: larger than 32 MiB");
+    assert!(peak() - before < 10 * MIB, "{} kB", peak() - before);
+    let mut writer = client.connection.writer();
+    let sender = std::thread::spawn(move || {
+        for id in 0..REQUESTS {
+            writer.write_all(&framed(&json!({"jsonrpc": "2.0", "id": id, "method": "list"}))).unwrap();
+        }
+        writer
+    });
+    let (mut answers, mut refused) = (0, 0);
+    while answers < REQUESTS {
+        let message = client.connection.receive().unwrap();
+        refused += usize::from(message.get("error").is_some());
+        answers += 1;
+        if answers == 1 {
+            assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
+        }
+    }
+    assert!(refused < answers);
+    // The server ends with its input.
+    let writer = sender.join().unwrap();
+    assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
+    drop(writer);
+    assert!(client.connection.disconnect().success());
 }

@@ -11,7 +11,8 @@ use std::process::Command;
 use deftool_test_support::is_full;
 use deftool_test_support::server::{Answer, Server};
 
-use super::{HOSTILE, hostile_project, large_recording, project, record};
+use super::invalid::{HOSTILE, hostile_project};
+use super::{large_recording, project, record};
 use crate::support::project::{Project, STATE};
 
 /// Maximum size of a picture in the documentation, in bytes.
