@@ -1,4 +1,4 @@
-//! Calls that the compiler cannot check: how to stop a running script, a setting of glibc's allocator, and a hint for the
+//! Calls that the compiler cannot check: how to stop a running script, settings of glibc's allocator, and a hint for the
 //! cache. This is the only file with `unsafe`.
 //!
 //! # Interrupts
@@ -45,8 +45,8 @@
 //!
 //! # Allocator
 //!
-//! `mallopt` takes two integers and stores them in the allocator's settings. It may be called at any time: glibc's own
-//! `free` stores the same setting from any thread.
+//! `mallopt` takes two integers and stores them in the allocator's settings. It may be called at any time: it takes the
+//! lock of the main heap, and the settings are read as single values.
 //!
 //! # Cache
 //!
@@ -221,6 +221,17 @@ pub fn return_large_blocks() {
     // SAFETY: see the section on the allocator.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+    }
+}
+
+/// Makes the threads of this process share one heap. Does nothing with other C libraries.
+///
+/// Otherwise glibc gives each thread a heap of its own, which grows by a system call for each page.
+pub(super) fn share_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: see the section on the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 

@@ -18,6 +18,7 @@ use deftool_process::{confine, kill_programs, lock};
 use super::protocol::{GREETING, Reply, Request, WireCall, arguments};
 use crate::control::{Answer, Control, Stop};
 use crate::events::{ScriptEvent, ScriptSink};
+use crate::ffi::share_heap;
 use crate::limits::{DEFAULT_MEMORY, STACK_SIZE};
 use crate::runner::pool::Pool;
 use crate::script::{Script, check_script};
@@ -37,6 +38,8 @@ const LAST_CALL: Duration = Duration::from_millis(100);
 /// When the pipes cannot be duplicated, or a message is invalid.
 pub fn serve_isolated() -> io::Result<()> {
     let (input, output) = take_pipes()?;
+    // One thread uses nearly all of the memory.
+    share_heap();
     confine::begin_session();
     confine::limit_memory(Some(DEFAULT_MEMORY));
     serve(input, output)
