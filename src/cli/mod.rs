@@ -78,10 +78,13 @@ fn check_directory(arguments: &Arguments, matches: &ArgMatches) -> Result<(), Cl
     }
     let names = std::iter::successors(matches.subcommand(), |(_, options)| options.subcommand());
     let names: Vec<&str> = names.map(|(name, _)| name).collect();
-    let whole = Arguments::command();
+    let mut whole = Arguments::command();
+    whole.build();
     let command = names.iter().try_fold(&whole, |command, name| command.find_subcommand(name));
-    let uses_project = command
-        .is_some_and(|command| command.get_arguments().any(|argument| argument.get_id() == "directory"));
+    // The option that clap passes to every command is hidden.
+    let uses_project = command.is_some_and(|command| {
+        command.get_arguments().any(|argument| argument.get_id() == "directory" && !argument.is_hide_set())
+    });
     if !uses_project {
         let names = names.join(" ");
         return Err(CliError::Usage(format!("`deftool {names}` does not use a project; omit `-C`")));

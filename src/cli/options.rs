@@ -7,7 +7,7 @@ use clap::builder::{EnumValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use deftool_lang::schema::Target;
 
-/// The option of the commands that use a project.
+// The option of the commands that use a project.
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct ProjectOptions {
     /// Project folder, or a folder inside it [default: the current folder]
@@ -40,7 +40,7 @@ pub(in crate::cli) enum EventFormat {
     Json,
 }
 
-/// The output format. Each `F` has the values `human` and `json`.
+// The output format. Each `F` has the values `human` and `json`.
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct FormatOptions<F: ValueEnum + Clone + Send + Sync + 'static = Format> {
     /// Output format

@@ -73,11 +73,12 @@ pub(super) struct Arguments {
 }
 
 /// Defines the commands by group: attributes, variant and options. The module has the name of the command and a function
-/// `run`.
+/// `run`. The options have no doc comment, also if they are flattened: it would replace the description of the command.
 macro_rules! commands {
     ($($group:literal: $($(#[$attribute:meta])* $variant:ident($module:ident::$options:ident),)*)*) => {
         #[allow(clippy::large_enum_variant)] // there is one value
         #[derive(Debug, Subcommand)]
+        #[command(defer = true)] // a start makes the options of its own command only
         pub(super) enum Command {
             $($(
                 $(#[$attribute])*
@@ -201,6 +202,8 @@ mod tests {
             }
             command.get_subcommands().for_each(check);
         }
-        check(&Arguments::command());
+        let mut command = Arguments::command();
+        command.build();
+        check(&command);
     }
 }

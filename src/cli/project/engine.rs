@@ -9,7 +9,7 @@ use deftool_script::{Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_i
 use super::script_log;
 use crate::cli::outcome::CliError;
 
-/// Script options.
+// Script options.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Scripts")]
 pub(in crate::cli) struct ScriptOptions {

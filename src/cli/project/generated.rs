@@ -11,7 +11,7 @@ use crate::cli::outcome::CliError;
 use crate::cli::terminal::diff::unified;
 use crate::cli::terminal::output::{clean, eprint_progress, print, print_diff};
 
-/// Where a command puts generated text.
+// Where a command puts generated text.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OutputOptions {
     /// Write to this file [default: print to stdout]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::options::ProjectOptions;
 
-/// Worker and server options.
+// Worker and server options.
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct WorkerOptions {
     /// Worker to use [default: the only worker of the project]
@@ -25,7 +25,7 @@ pub(in crate::cli) struct WorkerOptions {
     pub(in crate::cli) project: ProjectOptions,
 }
 
-/// Options of a request.
+// Options of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RequestOptions {
     /// System message, in addition to the worker's

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::cli::outcome::CliError;
 
-/// The findings to report and fix.
+// The findings to report and fix.
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::cli) struct SelectionOptions {
     /// Report only these rules: codes, prefixes such as DT2, or names

@@ -31,7 +31,7 @@ pub(in crate::cli) struct JournalOptions {
     pub(in crate::cli) action: JournalAction,
 }
 
-/// A file that `deftool run --journal` or `deftool rpc --journal` wrote.
+// A file that `deftool run --journal` or `deftool rpc --journal` wrote.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct JournalFile {
     /// Journal of `deftool run --journal` or `deftool rpc --journal`

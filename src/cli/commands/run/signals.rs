@@ -18,7 +18,7 @@ use crate::cli::outcome::CliError;
 /// The kind of the error of a required call that is missing or invalid.
 pub(super) const MISSING_SIGNAL: &str = "missing_signal";
 
-/// Options for the exit calls of a request.
+// Options for the exit calls of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SignalOptions {
     /// Print only the arguments of the last valid call of this exit tool, as a line of JSON; exit with 1 without one
