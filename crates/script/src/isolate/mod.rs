@@ -12,7 +12,7 @@
 //! variables and either all or none of them may run programs.
 //!
 //! A child is reused if its call ends in time, or if it confirms a cancellation at once (this takes 1 ms, a new process
-//! 5 ms). A child that does not answer within half a second after the deadline is killed, with all processes that it
+//! 4 ms). A child that does not answer within half a second after the deadline is killed, with all processes that it
 //! started. If a child dies, its call fails. Children end when the pipe to their parent closes.
 //!
 //! Out of scope: a system call filter for scripts. The host tables in the child determine what a script can access, as in a

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
@@ -83,9 +83,9 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
             drop(ended.send(served));
         },
     )?;
-    let mut running: Option<Arc<Control>> = None;
+    let mut running = Weak::new();
     let forwarded = forward_requests(&mut input, &tasks, &mut running);
-    if let Some(control) = running {
+    if let Some(control) = running.upgrade() {
         control.stop(Stop::Canceled);
     }
     drop(tasks);
@@ -99,7 +99,7 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
 fn forward_requests(
     input: &mut impl Read,
     tasks: &mpsc::Sender<Task>,
-    running: &mut Option<Arc<Control>>,
+    running: &mut Weak<Control>,
 ) -> io::Result<()> {
     while let Some(body) = read_frame(input)? {
         let (request, rest) = head::<Request>(&body)?;
@@ -109,11 +109,11 @@ fn forward_requests(
             Request::Check(file, source) => Task::Check(Script::new("", file, source.bytes())),
             Request::Call(call) => {
                 let control = Control::new(call.timeout, None);
-                *running = Some(Arc::clone(&control));
+                *running = Arc::downgrade(&control);
                 Task::Call(call, arguments(rest)?, control)
             }
             Request::Cancel => {
-                if let Some(control) = &running {
+                if let Some(control) = running.upgrade() {
                     control.stop(Stop::Canceled);
                 }
                 continue;
