@@ -133,7 +133,7 @@ fn results_are_printed_in_order_of_completion_and_an_interrupt_cancels_the_rest(
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || serde_json::from_str::<Value>(&out.next().unwrap().unwrap()).unwrap();
     for job in 1..4 {
-        assert_eq!((&next()["index"], server.posts().len() <= job + 2), (&job.into(), true));
+        assert_eq!(next()["index"], job);
     }
     super::run::interrupt(&child);
     let last = next();

@@ -38,7 +38,7 @@ end of the server: Error: `deftool rpc' has ended
 not trusted: Error: `wait` was not run: it requires :run [\"sh\"], which is not trusted; review the spec, then run `deftool trust grant`
 no program: Error: Cannot find the program `missing-program'; see `deftool-program'
 approval without program: t
-no project: Error: no project found: neither `/` nor a parent folder contains `specs/`; create a project with `deftool init`
+no project: Error: no project found: neither `HERE` nor a parent folder contains `specs/`; create a project with `deftool init`
 approval without project: t
 canceled: Error: the user canceled the call
 approval that is canceled: t

@@ -103,7 +103,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let and_user = and_user.map(|user| format!(" and {}", shown(user))).unwrap_or_default();
     eprint_progress(&format!("serving {} of {}{and_user}", count(offered, "tool"), shown(root)));
     print_findings(&generation);
-    report_untrusted(&missing_of(&generation));
+    report_untrusted(&missing_of(&generation, options.exit_tools));
     let events = CallEvents::default();
     let tools = LiveTools {
         project,
@@ -146,7 +146,8 @@ fn report_reloads(reloaded: watch::Sender<u64>, is_user: bool) -> Listener {
             eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
             if !is_user {
                 print_findings(generation);
-                report_untrusted(&missing_of(generation));
+                // Alone, a project replaces no exit tool.
+                report_untrusted(&missing_of(generation, false));
             }
             reloaded.send_replace(generation.number);
         }
@@ -197,9 +198,10 @@ fn print_findings(generation: &Generation) {
     }
 }
 
-/// Returns the permissions that the project requires but does not have. Calls that need them are refused.
-fn missing_of(generation: &Generation) -> Vec<PermissionRequest> {
-    missing_permissions(generation, permission_requests(&generation.load, generation.tools()))
+/// Returns the permissions that the offered tools require but do not have. Calls that need them are refused.
+fn missing_of(generation: &Generation, exit_tools: bool) -> Vec<PermissionRequest> {
+    let offered = generation.tools().filter(|loaded| is_offered(loaded, exit_tools));
+    missing_permissions(generation, permission_requests(&generation.load, offered))
 }
 
 /// Returns a sink that prints log lines to stderr, and reports them and progress to the client.
