@@ -15,7 +15,6 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION
 use reqwest::{Client, Url};
 
 use super::client::{TLS_ADVICE, http_client, inflater_of, is_of_tls, is_refused, root_cause};
-use super::frames::join_received;
 use super::inflate::Inflater;
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use super::probe::{Credentials, Prober};
@@ -117,7 +116,7 @@ impl HttpTransport {
         let (retry_after, should_retry) = (retry_after(headers), should_retry(headers));
         let inflater = inflater_of(&response);
         let body = ReplyBody { body: response.bytes_stream(), inflater, redactor, url, end: None };
-        Ok(Incoming { status, retry_after, should_retry, location, body: join_received(body).boxed() })
+        Ok(Incoming { status, retry_after, should_retry, location, body: body.boxed() })
     }
 }
 

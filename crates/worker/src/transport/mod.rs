@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `interface` | the [`Transport`] interface |
 //! | `http` | a transport to an HTTP server |
-//! | `frames` | joins the frames of a body that were received together |
 //! | `client` | the HTTP client and the causes of its errors |
 //! | `url` | URLs of a server |
 //! | `inflate` | decodes compressed bodies |
@@ -14,7 +13,6 @@
 
 mod client;
 mod echo;
-mod frames;
 mod http;
 mod inflate;
 mod interface;
