@@ -95,9 +95,12 @@ impl Workers {
     fn of_project(options: &ServeOptions, journal: Arc<dyn Journal>) -> Result<Self, CliError> {
         let root = find_root(&options.worker.project.dirs()?.project)?;
         let mut project = LiveProject::open(&root, &root, None)?;
-        let roots = ProjectRoots::find(&root)?;
-        if options.worker.user_tools && roots.project.is_some() {
-            project = roots.add_user(project, &root, None);
+        if options.worker.user_tools {
+            let roots = ProjectRoots::find(&root)?;
+            // The user's own project has its tools already.
+            if roots.project.is_some() {
+                project = roots.add_user(project, &root, None);
+            }
         }
         let project = Arc::new(project);
         eprint_errors(&project.current());

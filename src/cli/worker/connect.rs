@@ -21,8 +21,8 @@ pub(in crate::cli) fn api_key(spec: &WorkerSpec) -> Option<String> {
     environment(&spec.api_key_env).map(|key| key.trim().to_owned())
 }
 
-/// Resolves the endpoint and starts the worker of the project at `root`. If `must_listen` is set, an unreachable server is reported now instead
-/// of at the first request.
+/// Resolves the endpoint and starts the worker of the project at `root`. If `must_listen` is set, an unreachable server is
+/// reported now instead of at the first request.
 ///
 /// # Errors
 /// If there is no endpoint, if `must_listen` is set and nothing listens there, or if the managed server does not start.
