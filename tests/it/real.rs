@@ -85,6 +85,15 @@ fn events(output: &Output) -> Vec<Value> {
         .collect()
 }
 
+/// Runs a command that must exit with this status, and returns its events.
+fn run(command: &mut Command, status: i32) -> Vec<Value> {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let events = events(&output);
+    assert_eq!(output.status.code(), Some(status), "{events:#?}\n{stderr}");
+    events
+}
+
 fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
@@ -151,9 +160,7 @@ const STORY: &str = "Tell me a long story about a ship and its crew.";
 #[test]
 fn the_quickstart_completes_with_one_call_a_streamed_answer_and_one_signal() {
     let Some(endpoint) = shared() else { return };
-    let output = deftool(&["run", PROMPT, "--json"], &quickstart(), Some(endpoint)).output().unwrap();
-    let events = events(&output);
-    assert_eq!(output.status.code(), Some(0), "{events:#?}");
+    let events = run(&mut deftool(&["run", PROMPT, "--json"], &quickstart(), Some(endpoint)), 0);
     let calls = of_type(&events, "tool_call");
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0]["name"], "get_weather");
@@ -202,10 +209,8 @@ fn complete_and_replay(api: &str, event: &str) {
     ));
     let file = project.path().join("session.jsonl");
     let file = file.to_str().unwrap();
-    let run = ["run", PROMPT, "--json", "--record", file];
-    let live = deftool(&run, project.path(), Some(endpoint)).output().unwrap();
-    let told = events(&live);
-    assert_eq!(live.status.code(), Some(0), "{told:#?}");
+    let record = ["run", PROMPT, "--json", "--record", file];
+    let told = run(&mut deftool(&record, project.path(), Some(endpoint)), 0);
     let calls = of_type(&told, "tool_call");
     assert_eq!((calls.len(), &calls[0]["name"]), (1, &json!("get_weather")));
     assert_eq!(calls[0]["arguments"]["location"], "Paris");
@@ -218,9 +223,8 @@ fn complete_and_replay(api: &str, event: &str) {
     let recording = std::fs::read_to_string(file).unwrap();
     assert!(recording.contains(&format!("/v1/{api}")) && recording.contains(event));
 
-    let replayed = deftool(&["run", "--json", "--replay", file], project.path(), None).output().unwrap();
-    assert_eq!(replayed.status.code(), Some(0));
-    assert_eq!(told, events(&replayed));
+    let replayed = run(&mut deftool(&["run", "--json", "--replay", file], project.path(), None), 0);
+    assert_eq!(told, replayed);
 }
 
 #[test]
@@ -228,14 +232,8 @@ fn a_prompt_that_is_too_long_for_the_responses_api_is_reported() {
     let Some(endpoint) = shared() else { return };
     let project = quickstart_with("(defworker :name \"w\" :api responses)");
     let prompt = "a b c ".repeat(3000);
-    let output = deftool(&["run", &prompt, "--json"], project.path(), Some(endpoint)).output().unwrap();
-    let told = events(&output);
-    let finished = told.last().unwrap();
-    assert_eq!(
-        (output.status.code(), &finished["kind"]),
-        (Some(1), &json!("context_overflow")),
-        "{finished}"
-    );
+    let told = run(&mut deftool(&["run", &prompt, "--json"], project.path(), Some(endpoint)), 1);
+    assert_eq!(told.last().unwrap()["kind"], "context_overflow", "{told:#?}");
 }
 
 #[test]
@@ -244,13 +242,10 @@ fn a_replay_of_a_recorded_session_gives_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("session.jsonl");
     let file = file.to_str().unwrap();
-    let live = deftool(&["run", PROMPT, "--json", "--record", file], &quickstart(), Some(endpoint))
-        .output()
-        .unwrap();
-    assert_eq!(live.status.code(), Some(0));
-    let replayed = deftool(&["run", "--json", "--replay", file], &quickstart(), None).output().unwrap();
-    assert_eq!(replayed.status.code(), Some(0));
-    assert_eq!(events(&live), events(&replayed));
+    let record = ["run", PROMPT, "--json", "--record", file];
+    let live = run(&mut deftool(&record, &quickstart(), Some(endpoint)), 0);
+    let replayed = run(&mut deftool(&["run", "--json", "--replay", file], &quickstart(), None), 0);
+    assert_eq!(live, replayed);
 }
 
 #[test]

@@ -15,11 +15,15 @@ use crate::cli::terminal::width::{fill, help_columns};
 #[command(after_help = "\
 Examples:
   deftool rule
+  deftool rule --all --format json
   deftool rule DT204
   deftool rule unknown-type")]
 pub(in crate::cli) struct RuleOptions {
     /// Code or name of the rule to explain [default: list all]
     pub(in crate::cli) rule: Option<String>,
+    /// List all rules, as without a rule
+    #[arg(long, conflicts_with = "rule")]
+    pub(in crate::cli) all: bool,
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions,
 }

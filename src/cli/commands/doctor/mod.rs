@@ -59,8 +59,12 @@ pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     let mut lines = vec![machine::check()];
     let (generation, project_lines) = project::check(&dirs);
     lines.extend(project_lines);
+    let (user, user_line) = project::check_user(&dirs, generation.is_some());
+    lines.extend(user_line);
     if let Some(generation) = &generation {
-        lines.push(permissions::check(generation));
+        // A tool in place of one of the user requires trust.
+        let joined = user.map(|user| generation.beside(user));
+        lines.push(permissions::check(joined.as_ref().unwrap_or(generation)));
         lines.extend(files::check(generation));
     }
     lines.push(permissions::check_state());

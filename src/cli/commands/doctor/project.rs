@@ -1,12 +1,17 @@
 //! The project: whether it exists, its contents and its findings.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use deftool_lang::diagnostic::Summary;
 use deftool_lang::spec::ToolKind;
 use deftool_lang::text::count;
 use deftool_project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
 
 use super::line::{Level, Line, counted, list};
+use crate::cli::outcome::CliError;
 use crate::cli::project::inputs::CommandDirs;
+use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::describe_summary;
 
 pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
@@ -29,6 +34,29 @@ pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
         }
         Err(error) => (None, vec![unreadable(&error)]),
     }
+}
+
+/// Checks the user's own project, unless it is the project that was checked.
+pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc<Generation>>, Option<Line>) {
+    let roots = match ProjectRoots::find(&dirs.project) {
+        Ok(roots) => roots,
+        // `check` has reported it.
+        Err(CliError::Project(_)) => return (None, None),
+        Err(error) => {
+            let advice = "without the variable, your tools are in ~/.config/deftool";
+            return (None, Some(Line::error("user tools", error.to_string(), advice)));
+        }
+    };
+    if is_in_project && roots.project.is_none() {
+        return (None, None);
+    }
+    let load = |user: &Path| Generation::load(user, &dirs.current, None);
+    let user = roots.join(Generation::empty(), load).user().cloned();
+    let line = user.as_deref().map(|user| {
+        let shown = roots.user().unwrap_or(Path::new(".")).display().to_string();
+        Line { check: "user tools", ..contents(user, &shown) }
+    });
+    (user, line)
 }
 
 fn unreadable(error: &ProjectError) -> Line {
