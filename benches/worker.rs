@@ -143,7 +143,8 @@ fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
             for number in 1..=count {
                 let request_id = format!("req_{number}");
                 let (api, body) = (Api::ChatCompletions, body.clone());
-                let outgoing = Outgoing { request_id, turn: 1, attempt: 1, api, trace: None, body };
+                let outgoing =
+                    Outgoing { request_id, turn: 1, attempt: 1, api, trace: None, body, keep_alive: true };
                 assert_eq!(replay.send(outgoing).await.unwrap().status, 200);
             }
         });

@@ -11,7 +11,7 @@ use deftool_record::Redactor;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Url};
 
 use super::client::{TLS_ADVICE, http_client, inflater_of, is_of_tls, is_refused, root_cause};
@@ -101,6 +101,9 @@ impl HttpTransport {
             .header(ACCEPT_ENCODING, "identity")
             .body(outgoing.body.json().clone());
         request = with_credentials(request, url, self.key.as_deref(), Some(outgoing.api));
+        if !outgoing.keep_alive {
+            request = request.header(CONNECTION, "close");
+        }
         if let Some(trace) = &outgoing.trace {
             request = request.header(TRACEPARENT, trace.traceparent());
             if !trace.tracestate().is_empty() {

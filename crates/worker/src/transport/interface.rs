@@ -28,6 +28,9 @@ pub struct Outgoing {
     pub trace: Option<TraceContext>,
     /// The body. [`Body::json`] is the text to send.
     pub body: Body,
+    /// Whether the connection may be used again. Some servers close it after a stream, without announcing this, and lose
+    /// what is sent meanwhile.
+    pub keep_alive: bool,
 }
 
 /// A response after its head was received.

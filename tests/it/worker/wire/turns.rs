@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use deftool_chat::Capabilities;
+use deftool_lang::spec::Dialect;
 use deftool_lang::tool::ToolCall;
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
-use deftool_worker::{SubmitRequest, Worker};
+use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 
 use super::super::harness::*;
 
@@ -55,6 +57,21 @@ async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
     let worker = Worker::start(config(), slow, http(&server.endpoint(), None));
     assert_eq!(ask(&worker).await.text(), "fine");
     assert_eq!(server.posts().len(), 5);
+}
+
+/// llama.cpp closes a connection after each stream, and its head announces the opposite. If the tool is fast, the next turn
+/// must not be sent on the connection that is about to be closed.
+#[tokio::test]
+async fn a_connection_that_a_local_server_will_close_is_not_used() {
+    for dialect in [Dialect::LlamaCpp, Dialect::Vllm, Dialect::Ollama, Dialect::LmStudio] {
+        let closing =
+            || Answer::calls(&[("look", "{}")]).then(Act::Wait(Duration::from_millis(200))).then(Act::Close);
+        let server = Server::script([closing(), closing(), Answer::text("fine")]);
+        let worker = worker(&server, WorkerConfig { server: Capabilities::of(dialect), ..config() });
+        let ended = ask(&worker).await;
+        assert_eq!((ended.text(), ended.retries()), ("fine", vec![]), "{dialect:?}");
+        assert_eq!(server.connections(), 3, "{dialect:?}");
+    }
 }
 
 #[tokio::test]

@@ -165,6 +165,8 @@ impl<'a> Turn<'a> {
             api: self.api,
             trace: self.task.trace.operation(),
             body,
+            // Otherwise a request that is lost with a connection fails.
+            keep_alive: self.is_hosted(),
         }
     }
 
@@ -237,8 +239,11 @@ impl<'a> Turn<'a> {
 
     /// Whether a request may be retried after an error that is temporary only for a hosted API.
     pub(super) fn may_retry_hosted(&self) -> bool {
-        let is_hosted = self.task.shared.server.is_none() && self.task.server.is_hosted();
-        is_hosted && self.retries < MAX_RETRIES_HOSTED
+        self.is_hosted() && self.retries < MAX_RETRIES_HOSTED
+    }
+
+    fn is_hosted(&self) -> bool {
+        self.task.shared.server.is_none() && self.task.server.is_hosted()
     }
 
     /// Whether a request to a loading server may be retried.
