@@ -271,7 +271,7 @@ mod tests {
         let held = path(".deftool-3123456789abcdef.tmp");
         let holder = File::create(&held).unwrap();
         assert!(acquire_lock(&holder));
-        let (file, name) = create_temporary(&open(folder.path())).unwrap();
+        let (_locked, name) = create_temporary(&open(folder.path())).unwrap();
         assert!(!path(left).exists() && is_temporary(&name));
         for name in kept {
             assert!(path(name).exists(), "{name}");
@@ -280,7 +280,6 @@ mod tests {
         assert!(path(".deftool-2123456789abcdef.tmp").is_dir());
         // A file that is being written is locked.
         assert!(is_held(&File::open(path(&name)).unwrap()));
-        drop(file);
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     let mut lines = vec![machine::check()];
     let (generation, project_lines) = project::check(&dirs);
     lines.extend(project_lines);
-    let (user, user_line) = project::check_user(&dirs, generation.is_some());
-    lines.extend(user_line);
+    let (user, user_lines) = project::check_user(&dirs, generation.is_some());
+    lines.extend(user_lines);
     if let Some(generation) = &generation {
         // A tool in place of one of the user requires trust.
         let joined = user.map(|user| generation.beside(user));

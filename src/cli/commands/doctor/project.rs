@@ -1,6 +1,5 @@
 //! The project: whether it exists, its contents and its findings.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::Summary;
@@ -13,6 +12,10 @@ use crate::cli::outcome::CliError;
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::user::ProjectRoots;
 use crate::cli::terminal::output::describe_summary;
+use crate::cli::terminal::shell::quote;
+
+/// Name of the checks of the user's own project.
+const USER_TOOLS: &str = "user tools";
 
 pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
     let root = match find_root(&dirs.project) {
@@ -28,7 +31,7 @@ pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
         Ok(generation) => {
             let shown = display_name(&root, &dirs.current);
             let shown = if shown.is_empty() { String::from("here") } else { shown };
-            let lines = [contents(&generation, &shown), findings(&generation)];
+            let lines = [contents(&generation, &shown, ""), findings(&generation, "")];
             let lines = lines.into_iter().chain(scripts(&generation)).collect();
             (Some(generation), lines)
         }
@@ -36,34 +39,39 @@ pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
     }
 }
 
-/// Checks the user's own project, unless it is the project that was checked.
-pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc<Generation>>, Option<Line>) {
+/// Checks the user's own project, unless it is the project that was checked. Also returns it.
+pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc<Generation>>, Vec<Line>) {
     let roots = match ProjectRoots::find(&dirs.project) {
         Ok(roots) => roots,
         // `check` has reported it.
-        Err(CliError::Project(_)) => return (None, None),
+        Err(CliError::Project(_)) => return (None, Vec::new()),
         Err(error) => {
-            let advice = "without the variable, your tools are in ~/.config/deftool";
-            return (None, Some(Line::error("user tools", error.to_string(), advice)));
+            let advice = "set DEFTOOL_CONFIG_DIR to an absolute path outside of projects";
+            return (None, vec![Line::error(USER_TOOLS, error.to_string(), advice)]);
         }
     };
-    if is_in_project && roots.project.is_none() {
-        return (None, None);
+    let Some(root) = roots.user().filter(|_| roots.project.is_some() || !is_in_project) else {
+        return (None, Vec::new());
+    };
+    let folder = root.display().to_string();
+    match Generation::load(root, &dirs.current, None) {
+        Ok(user) => {
+            let option = format!(" -C {}", quote(&folder));
+            let findings = Some(findings(&user, &option)).filter(|line| line.level != Level::Ok);
+            let lines = [contents(&user, &folder, &option)].into_iter().chain(findings);
+            let lines = lines.map(|line| Line { check: USER_TOOLS, ..line }).collect();
+            (Some(Arc::new(user)), lines)
+        }
+        Err(error) => (None, vec![Line { check: USER_TOOLS, ..unreadable(&error) }]),
     }
-    let load = |user: &Path| Generation::load(user, &dirs.current, None);
-    let user = roots.join(Generation::empty(), load).user().cloned();
-    let line = user.as_deref().map(|user| {
-        let shown = roots.user().unwrap_or(Path::new(".")).display().to_string();
-        Line { check: "user tools", ..contents(user, &shown) }
-    });
-    (user, line)
 }
 
 fn unreadable(error: &ProjectError) -> Line {
     Line::error("project", error.to_string(), "make it readable for this user")
 }
 
-fn contents(generation: &Generation, shown: &str) -> Line {
+/// `option`: the option of other commands that selects the project.
+fn contents(generation: &Generation, shown: &str, option: &str) -> Line {
     let load = &generation.load;
     let of_kind = |kind| load.tools.iter().filter(|loaded| loaded.tool.kind == kind).count();
     let contents = format!(
@@ -74,12 +82,12 @@ fn contents(generation: &Generation, shown: &str) -> Line {
         counted(load.workers.len(), "worker"),
     );
     if load.tools.is_empty() {
-        return Line::warning("project", contents, "add a tool with `deftool new NAME`");
+        return Line::warning("project", contents, format!("add a tool with `deftool new NAME{option}`"));
     }
     Line::ok("project", contents)
 }
 
-fn findings(generation: &Generation) -> Line {
+fn findings(generation: &Generation, option: &str) -> Line {
     let summary = Summary::of(&generation.load.findings);
     let Some(counts) = describe_summary(&summary) else { return Line::ok("findings", "none") };
     let level = match (summary.errors, summary.warnings) {
@@ -87,7 +95,7 @@ fn findings(generation: &Generation) -> Line {
         (0, _) => Level::Warning,
         (_, _) => Level::Error,
     };
-    Line { level, ..Line::warning("findings", counts, "run `deftool check`") }
+    Line { level, ..Line::warning("findings", counts, format!("run `deftool check{option}`")) }
 }
 
 fn scripts(generation: &Generation) -> Option<Line> {

@@ -165,7 +165,7 @@ impl<'a> Turn<'a> {
             api: self.api,
             trace: self.task.trace.operation(),
             body,
-            // Otherwise a request that is lost with a connection fails.
+            // If the server closes a connection that is used again, the request is lost. Only a hosted API gets it again.
             keep_alive: self.is_hosted(),
         }
     }
@@ -242,6 +242,7 @@ impl<'a> Turn<'a> {
         self.is_hosted() && self.retries < MAX_RETRIES_HOSTED
     }
 
+    /// Whether the server is a hosted API. A managed server is not, even if its dialect is unknown.
     fn is_hosted(&self) -> bool {
         self.task.shared.server.is_none() && self.task.server.is_hosted()
     }
