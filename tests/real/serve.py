@@ -5,7 +5,8 @@
     tests/real/.venv/bin/python tests/real/serve.py
 
 Prints `READY http://127.0.0.1:PORT/v1` when it answers, and serves until it gets SIGTERM or SIGINT, or until its
-standard input ends: then whoever started it is gone. Ask with temperature 0; sampled, so small a model errs.
+standard input ends: then whoever started it is gone. Unless a request sets a temperature, replies are not sampled: so small a
+model would err.
 """
 
 import argparse
@@ -39,18 +40,20 @@ def start(options: argparse.Namespace) -> "object":
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(find_model())
+    params.model.path = str(options.model or find_model())
     # A reply names the model by this, not by a path of this machine.
-    params.model_alias = {"smollm2-135m-instruct"}
+    params.model_alias = {options.model.stem if options.model else "smollm2-135m-instruct"}
     params.hostnames = ["127.0.0.1"] if isinstance(params.hostnames, list) else "127.0.0.1"
     params.port = options.port or free_port()
     params.n_parallel = options.slots
     params.n_ctx = options.context * options.slots
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.use_jinja = True
-    params.chat_template = (HERE / options.template).read_text()
+    if not options.model:
+        params.chat_template = (HERE / options.template).read_text()
     params.endpoint_slots = params.endpoint_props = True
     params.warmup = False
+    params.sampling.temp = 0
     params.verbosity = options.verbosity
     server = xllamacpp.Server(params)
     print(f"READY {server.listening_address}/v1", flush=True)
@@ -65,6 +68,7 @@ def main() -> None:
     # Threads wait for each other in a busy loop: with more than one, servers and tests that run beside each other hardly advance.
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--verbosity", type=int, default=3, help="from 10 on, replies show the grammar they were held to")
+    parser.add_argument("--model", type=Path, help="a GGUF file, with its own template, in place of the tiny model")
     parser.add_argument("--template", default="template.jinja", help="a file beside this one")
     parser.add_argument("--forever", action="store_true", help="serve on when standard input ends")
     options = parser.parse_args()

@@ -56,8 +56,8 @@ pub mod request;
 mod stream;
 
 pub use body::{
-    Body, BodyEncoder, BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, next_body_fallback,
-    refuses_tools, requires_call, truncation_warning,
+    Body, BodyEncoder, BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, OptionalMember,
+    next_body_fallback, refuses_tools, requires_call, truncation_warning,
 };
 pub use call_keys::ARGUMENT_KEYS;
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};

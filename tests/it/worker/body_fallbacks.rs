@@ -67,6 +67,21 @@ async fn a_rejected_body_is_changed_once_and_the_change_is_remembered() {
             json!({"max_completion_tokens": 9}),
             |body| body.get("max_completion_tokens").is_some() || body["max_tokens"] != 9,
         ),
+        // Kimi K2.5; xAI.
+        (
+            "temperature",
+            400,
+            "invalid temperature: only 1 is allowed for this model",
+            json!({"temperature": 0, "top_p": 1}),
+            |body| body.get("temperature").is_some() || body["top_p"] != 1,
+        ),
+        (
+            "penalty",
+            400,
+            "Argument not supported on this model: presencePenalty",
+            json!({"presence_penalty": 1, "seed": 1}),
+            |body| body.get("presence_penalty").is_some() || body["seed"] != 1,
+        ),
         (
             "parallel",
             400,
@@ -113,6 +128,17 @@ async fn a_rejected_body_is_changed_once_and_the_change_is_remembered() {
     }
 }
 
+/// Without these members, a reply would mean something else.
+#[tokio::test]
+async fn members_that_change_a_reply_are_never_omitted() {
+    let server = rejecting_server(400, "tools, response_format and stop are not supported", |_| true);
+    let mut config = config_for(Dialect::OpenAi);
+    config.run.params = params(&json!({"response_format": {"type": "json_object"}, "stop": ["x"]}));
+    assert_eq!(ask(&worker(&server, config)).await.failed().1, "http_error");
+    let [post] = &server.posts()[..] else { panic!("{:?}", server.posts().len()) };
+    assert!(["tools", "response_format", "stop"].iter().all(|name| post.body.get(name).is_some()));
+}
+
 /// Another model of the same server may accept what one rejected.
 #[tokio::test]
 async fn a_change_is_remembered_for_its_model() {
@@ -147,7 +173,7 @@ async fn rejections_never_cause_an_endless_loop() {
     let ended = ask(&worker).await;
     assert_eq!(ended.failed().1, "http_error");
     let posts = server.posts().len();
-    assert!((2..=BodyFallback::ALL.len() + 1).contains(&posts), "{posts}");
+    assert!((2..=BodyFallback::all().count() + 1).contains(&posts), "{posts}");
     // No fallback helped, so none is remembered.
     ask(&worker).await;
     assert_eq!(server.posts()[posts].body, server.posts()[0].body);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use deftool_chat::{
     BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
+    OptionalMember,
 };
 use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
 use deftool_record::{Recorder, Recording};
@@ -65,8 +66,7 @@ fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
         }),
         ("the probe after an empty stream", plain.clone(), |form| form.stream = false),
         ("all body fallbacks", plain, |form| {
-            let all =
-                BodyFallback::ALL.into_iter().filter(|fallback| *fallback != BodyFallback::UseResponses);
+            let all = BodyFallback::all().filter(|fallback| *fallback != BodyFallback::UseResponses);
             form.fallbacks = all.fold(BodyFallbacks::default(), BodyFallbacks::with);
         }),
     ]
@@ -204,7 +204,10 @@ async fn learned_fallbacks_are_recorded() {
     }
     let recording = Recording::read(&path).unwrap();
     assert_eq!(recording.requests()[0].session.server, config.server);
-    let learned = BodyFallbacks::default().with(BodyFallback::SystemFirst).with(BodyFallback::NoProgress);
+    let learned = BodyFallbacks::from(vec![
+        BodyFallback::SystemFirst,
+        BodyFallback::Without(OptionalMember::named("return_progress").unwrap()),
+    ]);
     assert_eq!(recording.requests()[0].session.body_fallbacks, learned);
     // A different worker and server: the recorded capabilities are used.
     let mut config = config_for(Dialect::OpenAi);

@@ -4,16 +4,19 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use deftool_chat::{BodyFallback, DIALECTS, FACTS, Feature, Support, dialect_name};
+use deftool_chat::{BodyFallback, DIALECTS, FACTS, Feature, OptionalMember, Support, dialect_name};
 
 /// Start of the generated part.
 const GENERATED: &str = "| sent again | if the server reports |\n";
 
 fn generated() -> String {
     let mut page = format!("{GENERATED}|---|---|\n");
-    for fallback in BodyFallback::ALL {
+    for fallback in BodyFallback::OTHERS {
         writeln!(page, "| {} | {} |", fallback.describe(), fallback.cause()).unwrap();
     }
+    let members: Vec<_> = OptionalMember::all().map(|member| format!("`{}`", member.name())).collect();
+    let cause = OptionalMember::all().map(BodyFallback::Without).next().unwrap().cause();
+    writeln!(page, "| without {} | {cause} |", members.join(", ")).unwrap();
     page.push_str(
         "\n## Supported features\n\nAn empty cell means unknown: deftool assumes OpenAI's behaviour.\n\n| |",
     );

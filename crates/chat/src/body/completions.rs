@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::attachments::completions_parts;
 use super::format::{BodyFormat, Group, push_item};
-use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
+use super::model::{BodyForm, ChatRequest, ItemForm};
 use super::params::{OWN_MEMBERS, add_extras};
 use super::returned::completions_message;
 use super::tool_offer::{ToolOffer, offer};
@@ -67,7 +67,7 @@ fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
         add_extras(&mut body, server, fallbacks, !tools.is_empty());
     }
     body.insert(String::from("stream"), json!(stream));
-    if stream && !fallbacks.has(BodyFallback::NoStreamOptions) {
+    if stream && !fallbacks.omits("stream_options") {
         body.insert(String::from("stream_options"), json!({ "include_usage": true }));
     }
     body
@@ -121,6 +121,7 @@ fn encode_message(message: &Message, empty: bool) -> Item<'_> {
 mod tests {
     use super::super::model::BodyFallbacks;
     use super::*;
+    use crate::BodyFallback;
     use crate::MessageToolCall;
 
     fn request() -> ChatRequest {
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(request.encode_body(form).to_value(), expected);
 
         request.tools = vec![json!({ "type": "function" })];
-        let fallbacks = BodyFallbacks::default().with(BodyFallback::NoStreamOptions);
+        let fallbacks = BodyFallbacks::default().with(BodyFallback::without("stream_options"));
         let body = request.encode_body(BodyForm { fallbacks, ..BodyForm::default() });
         assert_eq!(body.get("tool_choice"), Some(&json!("required")));
         assert_eq!(body.get("tools"), Some(&json!([{ "type": "function" }])));

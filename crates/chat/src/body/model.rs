@@ -1,11 +1,13 @@
 //! A request, the form of its body, and the changes to a body that a server rejected.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use deftool_lang::spec::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::optional::OptionalMember;
 use crate::dialect::Capabilities;
 use crate::message::Message;
 use crate::received::ReplySource;
@@ -94,7 +96,7 @@ impl BodyForm {
     pub(super) fn caches_prompt(self, request: &ChatRequest) -> bool {
         self.effective_api() == Api::Messages
             && self.server.is_hosted()
-            && !self.fallbacks.has(BodyFallback::NoCacheControl)
+            && !self.fallbacks.omits("cache_control")
             && !request.params.contains_key("cache_control")
     }
 }
@@ -116,18 +118,12 @@ impl Default for BodyForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyFallback {
-    /// Omits `stream_options`.
-    NoStreamOptions,
     /// Sends `max_tokens` as `max_completion_tokens`. Older recordings store one value for both directions. It is
     /// read as this variant, which was the more frequent one.
     #[serde(alias = "token_limit")]
     UseMaxCompletionTokens,
     /// Sends `max_completion_tokens` as `max_tokens`.
     UseMaxTokens,
-    /// Omits `parallel_tool_calls`.
-    NoParallelToolCalls,
-    /// Omits `cache_prompt` and `return_progress`.
-    NoProgress,
     /// Offers only the tool that `tool_choice` names, with `required`.
     ToolAlone,
     /// Omits `tool_choice`.
@@ -162,10 +158,6 @@ pub enum BodyFallback {
     PortableIds,
     /// Moves the text of messages with calls to the end of their turn.
     TextOrCalls,
-    /// Omits the marks of the prompt cache.
-    NoCacheControl,
-    /// Omits `temperature`, `top_p` and `top_k`.
-    NoSampling,
     /// Omits the images and audio of results. Chat completions place them in a message of the user, and some servers
     /// reject such a message after results.
     NoResultImages,
@@ -175,16 +167,15 @@ pub enum BodyFallback {
     NoNewImages,
     /// Omits the images and audio of the messages so far. Later ones are sent.
     NoEarlierImages,
+    /// Omits a member without which the reply means the same. `cache_control`: also in messages and tools.
+    Without(OptionalMember),
 }
 
 impl BodyFallback {
-    /// All body fallbacks.
-    pub const ALL: [Self; 28] = [
-        Self::NoStreamOptions,
+    /// All body fallbacks, except those without an optional member.
+    pub const OTHERS: [Self; 23] = [
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
-        Self::NoParallelToolCalls,
-        Self::NoProgress,
         Self::ToolAlone,
         Self::NoToolChoice,
         Self::CallPairs,
@@ -202,22 +193,23 @@ impl BodyFallback {
         Self::NoItemIds,
         Self::PortableIds,
         Self::TextOrCalls,
-        Self::NoCacheControl,
-        Self::NoSampling,
         Self::NoResultImages,
         Self::NoImages,
         Self::NoNewImages,
         Self::NoEarlierImages,
     ];
 
+    /// Returns all body fallbacks.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::OTHERS.into_iter().chain(OptionalMember::all().map(Self::Without))
+    }
+
     /// Describes the new body, to complete "sent again …".
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::NoStreamOptions => "without stream_options",
+    pub fn describe(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Without(member) => return Cow::Owned(format!("without {}", member.name())),
             Self::UseMaxCompletionTokens => "with max_completion_tokens in place of max_tokens",
             Self::UseMaxTokens => "with max_tokens in place of max_completion_tokens",
-            Self::NoParallelToolCalls => "without parallel_tool_calls",
-            Self::NoProgress => "without cache_prompt and return_progress",
             Self::ToolAlone => "with only the forced tool and `required`",
             Self::NoToolChoice => "without tool_choice",
             Self::CallPairs => "with pairs of call and result",
@@ -235,27 +227,22 @@ impl BodyFallback {
             Self::NoItemIds => "without the ids of output items",
             Self::PortableIds => "with call ids of nine letters and digits",
             Self::TextOrCalls => "with the text beside calls at the end of its turn",
-            Self::NoCacheControl => "without cache_control",
-            Self::NoSampling => "without temperature, top_p and top_k",
             Self::NoResultImages => "without the images of results",
             Self::NoImages => "without images",
             Self::NoNewImages => "without the new images",
             Self::NoEarlierImages => "without the images so far",
-        }
+        })
     }
 
     /// Describes the server's answer that triggers the fallback.
     pub fn cause(self) -> &'static str {
         match self {
-            Self::NoStreamOptions => "400 or 422 that names `stream_options`",
             Self::UseMaxCompletionTokens => {
                 "400 or 422 that names `max_tokens`, if it was sent and its value is not rejected"
             }
             Self::UseMaxTokens => {
                 "400 or 422 that names `max_completion_tokens`, if it was sent and its value is not rejected"
             }
-            Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
-            Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
             Self::ToolAlone => "400 or 422 that names `tool_choice`, if it is an object; OpenRouter's 404",
             Self::NoToolChoice => "400 or 422 that names `tool_choice`, if it is a string or names no tool",
             Self::CallPairs => "a template that supports single tool calls only",
@@ -279,26 +266,33 @@ impl BodyFallback {
             Self::NoItemIds => "400 or 404 that does not find an output item of an earlier reply",
             Self::PortableIds => "400 or 422 that rejects the form or length of a call id",
             Self::TextOrCalls => "a server that rejects messages with both text and calls",
-            Self::NoCacheControl => "400 or 422 that names `cache_control`, if deftool sent it",
-            Self::NoSampling => {
-                "400 or 422 that does not support `temperature`, `top_p` or `top_k`, if it was sent"
-            }
             Self::NoResultImages => "a server that rejects a message of the user after results",
             Self::NoImages => "a server that reports that it takes no images",
             Self::NoNewImages => "413, or a server that rejects an image, such as a damaged one",
             Self::NoEarlierImages => "the same, if there are no new images, or if it rejects the rest",
+            Self::Without(_) => "400 or 422 that names it, if it was sent",
         }
     }
 
-    const fn bit(self) -> u32 {
-        1 << self as u32
+    /// Returns the fallback that omits an optional member.
+    #[cfg(test)]
+    pub(crate) fn without(name: &str) -> Self {
+        Self::Without(OptionalMember::named(name).unwrap())
+    }
+
+    fn bit(self) -> u64 {
+        let others = Self::OTHERS.len() as u32;
+        match self {
+            Self::Without(member) => 1 << (others + member.index()),
+            other => 1 << Self::OTHERS.iter().take_while(|known| **known != other).count(),
+        }
     }
 }
 
 /// A set of body fallbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<BodyFallback>", into = "Vec<BodyFallback>")]
-pub struct BodyFallbacks(u32);
+pub struct BodyFallbacks(u64);
 
 impl BodyFallbacks {
     /// Whether the set is empty.
@@ -309,6 +303,11 @@ impl BodyFallbacks {
     /// Whether the set contains `fallback`.
     pub fn has(self, fallback: BodyFallback) -> bool {
         self.0 & fallback.bit() != 0
+    }
+
+    /// Whether the optional member called `name` is omitted.
+    pub(super) fn omits(self, name: &str) -> bool {
+        OptionalMember::named(name).is_some_and(|member| self.has(BodyFallback::Without(member)))
     }
 
     /// Returns the set with `fallback` added.
@@ -332,7 +331,7 @@ impl From<Vec<BodyFallback>> for BodyFallbacks {
 
 impl From<BodyFallbacks> for Vec<BodyFallback> {
     fn from(fallbacks: BodyFallbacks) -> Self {
-        BodyFallback::ALL.into_iter().filter(|fallback| fallbacks.has(*fallback)).collect()
+        BodyFallback::all().filter(|fallback| fallbacks.has(*fallback)).collect()
     }
 }
 
@@ -358,14 +357,13 @@ mod tests {
     #[test]
     fn fallbacks_are_serialised_as_a_list() {
         let fallbacks =
-            BodyFallbacks::default().with(BodyFallback::NoTools).with(BodyFallback::NoStreamOptions);
+            BodyFallbacks::default().with(BodyFallback::without("seed")).with(BodyFallback::NoTools);
         let text = serde_json::to_string(&fallbacks).unwrap();
-        assert_eq!(text, r#"["no_stream_options","no_tools"]"#);
+        assert_eq!(text, r#"["no_tools",{"without":"seed"}]"#);
         assert_eq!(serde_json::from_str::<BodyFallbacks>(&text).unwrap(), fallbacks);
         let old: BodyFallbacks = serde_json::from_str(r#"["token_limit"]"#).unwrap();
         assert_eq!(old, BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens));
-        assert!(
-            BodyFallback::ALL.into_iter().enumerate().all(|(index, fallback)| fallback as usize == index)
-        );
+        let bits = BodyFallback::all().map(|fallback| BodyFallbacks::default().with(fallback).0);
+        assert!(bits.enumerate().all(|(index, bits)| bits == 1 << index));
     }
 }

@@ -15,9 +15,6 @@ pub(super) const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens
 /// Members that make llama.cpp report the progress of prompt processing and reuse the cached prompt.
 const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 
-/// Members about sampling. Many reasoning models reject them.
-pub(super) const SAMPLING_MEMBERS: [&str; 3] = ["temperature", "top_p", "top_k"];
-
 impl ChatRequest {
     /// Returns the parameters that the server accepts, for any API. `tool_offer` handles `tool_choice`.
     pub(super) fn accepted_params(
@@ -28,10 +25,8 @@ impl ChatRequest {
         let params = self.params.iter().map(|(name, value)| (name.as_str(), value));
         params.filter(move |(name, _)| match *name {
             "tool_choice" => false,
-            "parallel_tool_calls" => has_tools && !fallbacks.has(BodyFallback::NoParallelToolCalls),
-            name if PROGRESS_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoProgress),
-            name if SAMPLING_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoSampling),
-            _ => true,
+            "parallel_tool_calls" if !has_tools => false,
+            name => !fallbacks.omits(name),
         })
     }
 
@@ -66,17 +61,15 @@ pub(super) fn add_extras(
     has_tools: bool,
 ) {
     let mut add = |name: &str| {
-        body.entry(name).or_insert(Value::Bool(true));
+        if !fallbacks.omits(name) {
+            body.entry(name).or_insert(Value::Bool(true));
+        }
     };
-    if server.supports(Feature::PromptProgress) && !fallbacks.has(BodyFallback::NoProgress) {
+    if server.supports(Feature::PromptProgress) {
         PROGRESS_MEMBERS.into_iter().for_each(&mut add);
     }
     // Other servers default to true.
-    if server.dialect == Dialect::LlamaCpp
-        && has_tools
-        && server.parallel_calls == Some(true)
-        && !fallbacks.has(BodyFallback::NoParallelToolCalls)
-    {
+    if server.dialect == Dialect::LlamaCpp && has_tools && server.parallel_calls == Some(true) {
         add("parallel_tool_calls");
     }
 }

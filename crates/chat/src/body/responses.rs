@@ -387,8 +387,8 @@ mod tests {
             of(BodyFallback::ToolAlone, &["tool_choice", "tools"]),
             [json!("required"), json!([plain["tools"][0]])]
         );
-        assert_eq!(of(BodyFallback::NoParallelToolCalls, &["parallel_tool_calls"]), [json!(null)]);
-        assert_eq!(of(BodyFallback::NoProgress, &["return_progress"]), [json!(null)]);
+        assert_eq!(of(BodyFallback::without("parallel_tool_calls"), &["parallel_tool_calls"]), [json!(null)]);
+        assert_eq!(of(BodyFallback::without("return_progress"), &["return_progress"]), [json!(null)]);
         let sent = of(BodyFallback::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
         assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
         assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use super::encode::Body;
 use super::model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
-use super::params::{SAMPLING_MEMBERS, TOKEN_LIMITS};
+use super::optional::OptionalMember;
+use super::params::TOKEN_LIMITS;
 use crate::event::{ServerError, ServerErrorKind};
 
 /// Phrases that reject a value, not a name. A different name would not help, and an unknown name would disable the
@@ -71,17 +72,6 @@ const STATE_REJECTIONS: [(&[&str], BodyFallback); 16] = [
 /// Phrases for a member that a server does not know.
 const UNKNOWN_MEMBER: &str = "is unsupported|unsupported property|extra_forbidden|extra inputs|not permitted|unrecognized|\
                               unknown|unexpected|not allowed";
-
-/// Phrases that reject sampling, or all values but the default: Anthropic, `OpenAI`.
-const SAMPLING_REJECTIONS: [&str; 7] = [
-    "deprecated",
-    "not supported",
-    "unsupported",
-    "not permitted",
-    "cannot both be specified",
-    "may only be set to",
-    "only the default",
-];
 
 /// Phrases that report a model without tool support.
 const NO_TOOLS: [&str; 12] = [
@@ -276,28 +266,11 @@ impl Rejection<'_> {
         if !matches!(status, 400 | 422) && !is_unrouted {
             return candidates;
         }
-        if self.names("stream_options")
-            || (self.has("stream_options") && self.message.contains("include_usage"))
-        {
-            candidates.push(BodyFallback::NoStreamOptions);
-        }
         if error.kind != ServerErrorKind::ContextOverflow {
             candidates.extend(self.token_limit_fallback(applied));
         }
-        if self.names("parallel_tool_calls") {
-            candidates.push(BodyFallback::NoParallelToolCalls);
-        }
-        if self.names("return_progress") || self.names("cache_prompt") {
-            candidates.push(BodyFallback::NoProgress);
-        }
-        if self.message.contains("cache_control") {
-            candidates.push(BodyFallback::NoCacheControl);
-        }
-        if SAMPLING_MEMBERS.iter().any(|name| self.names(name))
-            && SAMPLING_REJECTIONS.iter().any(|phrase| self.message.contains(phrase))
-        {
-            candidates.push(BodyFallback::NoSampling);
-        }
+        let named = OptionalMember::all().filter(|member| member.is_named_in(&self.message));
+        candidates.extend(named.map(BodyFallback::Without));
         if self.names("tool_choice") {
             let is_object = self.sent.get("tool_choice").is_some_and(Value::is_object);
             candidates.extend(is_object.then_some(BodyFallback::ToolAlone));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use deftool_chat::BodyFallback;
 use deftool_chat::request::{Fallback, RunConfig};
+use deftool_chat::{BodyFallback, OptionalMember};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
@@ -29,7 +29,7 @@ pub(super) type BodyFallbacks = BTreeSet<u16>;
 
 /// Returns the number of a body fallback.
 pub(super) fn bit(body_fallback: BodyFallback) -> u16 {
-    body_fallback as u16
+    BodyFallback::all().position(|known| known == body_fallback).unwrap() as u16
 }
 
 fn has(body_fallbacks: &BodyFallbacks, body_fallback: BodyFallback) -> bool {
@@ -117,7 +117,7 @@ impl RefusedFeature {
             body["tool_choice"].is_object() && (!is_message || body["tool_choice"]["type"] == "tool");
         let has_state = is_message && body["messages"].to_string().contains("\"signature\":");
         let (body_fallback, helps) = match self {
-            Self::StreamOptions => (BodyFallback::NoStreamOptions, sent("stream_options")),
+            Self::StreamOptions => (without("stream_options"), sent("stream_options")),
             // The Messages API has one name for it.
             Self::TokenLimit if is_message => (BodyFallback::UseMaxTokens, false),
             Self::TokenLimit => {
@@ -127,8 +127,8 @@ impl RefusedFeature {
                 let was_renamed = LIMITS.iter().any(|(_, body_fallback)| has(body_fallbacks, *body_fallback));
                 (body_fallback, (to_new || sent("max_completion_tokens")) && !was_renamed)
             }
-            Self::ParallelToolCalls => (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls")),
-            Self::Progress => (BodyFallback::NoProgress, sent("return_progress")),
+            Self::ParallelToolCalls => (without("parallel_tool_calls"), sent("parallel_tool_calls")),
+            Self::Progress => (without("return_progress"), sent("return_progress")),
             Self::ToolChoice if names_tool => (BodyFallback::ToolAlone, true),
             Self::ToolChoice => (BodyFallback::NoToolChoice, sent("tool_choice")),
             Self::SeveralCalls => {
@@ -183,6 +183,11 @@ pub(super) fn layout(body_fallbacks: &BodyFallbacks) -> Layout {
     }
 }
 
+/// Returns the fallback that omits an optional member.
+fn without(name: &str) -> BodyFallback {
+    BodyFallback::Without(OptionalMember::named(name).unwrap())
+}
+
 /// Whether tools are only described in the text.
 pub(super) fn has_no_tools(body_fallbacks: &BodyFallbacks) -> bool {
     has(body_fallbacks, BodyFallback::NoTools)
@@ -205,9 +210,9 @@ pub(super) fn still_refused(
     let any_object =
         body["tool_choice"].is_object() && (!wire::is_message(body) || body["tool_choice"]["type"] == "tool");
     [
-        (BodyFallback::NoStreamOptions, sent("stream_options"), "stream_options"),
-        (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls"), "parallel_tool_calls"),
-        (BodyFallback::NoProgress, sent("return_progress") || sent("cache_prompt"), "return_progress"),
+        (without("stream_options"), sent("stream_options"), "stream_options"),
+        (without("parallel_tool_calls"), sent("parallel_tool_calls"), "parallel_tool_calls"),
+        (without("return_progress"), sent("return_progress"), "return_progress"),
         (BodyFallback::ToolAlone, any_object, "a tool_choice that is an object"),
         (BodyFallback::NoToolChoice, sent("tool_choice"), "tool_choice"),
         (BodyFallback::NoTools, sent("tools"), "tools"),
@@ -220,12 +225,9 @@ pub(super) fn still_refused(
 pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Value {
     let names: &[&str] = match body_fallback {
         None => &[],
-        Some(BodyFallback::NoStreamOptions) => &["stream_options"],
         Some(BodyFallback::UseMaxCompletionTokens | BodyFallback::UseMaxTokens) => {
             &["max_tokens", "max_completion_tokens"]
         }
-        Some(BodyFallback::NoParallelToolCalls) => &["parallel_tool_calls"],
-        Some(BodyFallback::NoProgress) => &["return_progress", "cache_prompt"],
         Some(BodyFallback::ToolAlone) => &["tool_choice", "tools"],
         Some(BodyFallback::NoToolChoice) => &["tool_choice"],
         Some(
@@ -251,8 +253,10 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
         Some(BodyFallback::NoTools) => {
             &["messages", "input", "system", "tools", "tool_choice", "parallel_tool_calls"]
         }
-        Some(BodyFallback::NoCacheControl) => &["messages", "system", "tools"],
-        Some(BodyFallback::NoSampling) => &["temperature", "top_p", "top_k"],
+        Some(BodyFallback::Without(member)) if member.name() == "cache_control" => {
+            &["messages", "system", "tools"]
+        }
+        Some(BodyFallback::Without(member)) => &[member.name()],
     };
     let mut body = body.clone();
     if let Value::Object(members) = &mut body {

@@ -267,8 +267,8 @@ fn body_fallbacks_apply_to_this_api() {
             &["tool_choice"][..],
             r#"{"type":"auto","disable_parallel_tool_use":true}"#,
         ),
-        (BodyFallback::NoParallelToolCalls, &["tool_choice"], r#"{"type":"any"}"#),
-        (BodyFallback::NoSampling, &["temperature", "top_p"], "null null"),
+        (BodyFallback::without("parallel_tool_calls"), &["tool_choice"], r#"{"type":"any"}"#),
+        (BodyFallback::without("top_p"), &["temperature", "top_p"], "0 null"),
         (BodyFallback::NoTools, &["tools", "tool_choice"], "null null"),
         (
             BodyFallback::PlainRoles,
@@ -283,7 +283,8 @@ fn body_fallbacks_apply_to_this_api() {
     }
     assert!(members(BodyFallback::PortableIds, &["messages"]).matches("a:1").next().is_none());
     assert!(
-        !members(BodyFallback::NoCacheControl, &["system", "tools", "messages"]).contains("cache_control")
+        !members(BodyFallback::without("cache_control"), &["system", "tools", "messages"])
+            .contains("cache_control")
     );
 }
 
