@@ -10,7 +10,7 @@ use deftool_lang::text::LineColumn;
 use deftool_project::{
     Generation, LoadOptions, LoadedTool, ScriptState, ToolOrigin, load_with, resolve_inputs,
 };
-use deftool_worker::DEFAULT_WORKER;
+use deftool_worker::{DEFAULT_WORKER, default_of};
 use serde_json::Value;
 
 use crate::protocol::{
@@ -73,13 +73,16 @@ impl Session {
     }
 }
 
-/// Returns the names of the valid workers.
+/// Returns the names of the valid workers, that of the default one first.
 fn workers_of(generation: &Generation) -> Vec<String> {
     let workers = &generation.load.workers;
     if workers.is_empty() {
         return vec![String::from(DEFAULT_WORKER)];
     }
-    workers.iter().filter(|worker| worker.valid).map(|worker| worker.name.value.clone()).collect()
+    let default = default_of(workers).map(|worker| &worker.name.value);
+    let valid = workers.iter().filter(|worker| worker.valid).map(|worker| &worker.name.value);
+    let (first, others): (Vec<&String>, Vec<&String>) = valid.partition(|name| Some(*name) == default);
+    first.into_iter().chain(others).cloned().collect()
 }
 
 /// Returns the tools without errors.

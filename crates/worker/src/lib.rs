@@ -54,5 +54,5 @@ pub use transport::{
 };
 pub use worker::{
     AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, RequestStream, ResumeError,
-    SubmitError, SubmitRequest, Worker, choose_worker,
+    SubmitError, SubmitRequest, Worker, choose_worker, default_of,
 };

@@ -5,7 +5,7 @@ import type { Approval, ApproveParams, Message } from "../../../docs/schemas/rpc
 import type { FromPanel, ToPanel } from "./panel";
 import type { Server } from "./rpc";
 
-/** Opens a panel for a worker. Asks for the worker if the project has several. */
+/** Opens a panel for a worker. Asks for the worker if the project has several: the default one is selected. */
 export async function openRunPanel(server: Server): Promise<void> {
   const { workers } = await server.request("list", {});
   const worker = workers.length > 1 ? await window.showQuickPick(workers, { placeHolder: "Worker" }) : workers[0];

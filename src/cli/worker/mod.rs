@@ -275,7 +275,7 @@ pub(in crate::cli) fn eprint_omitted_tools(generation: &Generation) {
     }
 }
 
-/// Selects the named worker, the recorded worker, the only worker, or the implicit default worker.
+/// Selects the named worker, the recorded worker, or the default one.
 pub(in crate::cli) fn choose_worker(
     named: Option<&str>,
     recorded: Option<&str>,

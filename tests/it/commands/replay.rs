@@ -354,7 +354,7 @@ fn a_recording_of_an_unknown_worker_fails() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("ok      sessions/a.jsonl"), "{lines:?}");
     assert!(lines[1].starts_with("failed  sessions/deep/b.jsonl"), "{lines:?}");
-    let why = "recorded by worker `v`, which no longer exists; the project has several workers (w, u); select one with --worker NAME";
+    let why = "recorded by worker `v`, which no longer exists; the project has several workers (w, u); set `:default t` in one, or select one with --worker NAME";
     assert_eq!(lines[2].trim(), why);
     assert!(lines[3].starts_with("ok      sessions/z.jsonl"), "{lines:?}");
     assert_eq!(ended.stderr, "3 recordings: 2 ok, 1 failed\n");

@@ -249,8 +249,13 @@ pub(super) const PERMISSIONS: [Key; 5] = [
 
 const REPORT: &[&str] = &["fail", "report"];
 
-pub(super) const WORKER: [Key; 34] = [
+pub(super) const WORKER: [Key; 35] = [
     key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
+    key_of(
+        "default",
+        KeyValue::Flag,
+        "`t`: used where no worker is named. Default: the worker named `default`, or the only one.",
+    ),
     key_of("endpoint", KeyValue::Text, "The base URL of the server, with `/v1`."),
     key_of("model", KeyValue::Text, "The name of the model. Default: the first model of the server."),
     key_of(

@@ -188,6 +188,8 @@ pub struct WorkerSpec {
     pub span: Span,
     /// The name.
     pub name: Spanned<String>,
+    /// Whether `:default` is set: it is used where no worker is named.
+    pub is_default: bool,
     /// Base URL, including `/v1`.
     pub endpoint: Option<String>,
     /// Name of the model.
@@ -249,6 +251,7 @@ impl WorkerSpec {
             source: None,
             span: Span::default(),
             name: Spanned::new(name.into(), Span::default()),
+            is_default: false,
             endpoint: None,
             model: None,
             api_key_env: String::from("OPENAI_API_KEY"),

@@ -14,17 +14,23 @@ use crate::rules;
 /// Reports duplicate names of tools and workers in a project.
 pub(super) fn report_duplicates(load: &mut Load) {
     report_duplicate_tools(load);
-    let mut first: HashMap<(Option<&Path>, String), Location> = HashMap::new();
+    let mut first: HashMap<(Option<&Path>, Option<String>), Location> = HashMap::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let here = Location { source, span: worker.name.span };
         let name = &worker.name.value;
-        match first.entry((load.roots.get(&source).map(AsRef::as_ref), name.clone())) {
-            Entry::Vacant(vacant) => drop(vacant.insert(here)),
-            Entry::Occupied(other) => {
-                let other = *other.get();
-                load.findings.push(rules::duplicate_name::finding(here, "worker", name, other));
-                worker.valid = false;
+        let root = load.roots.get(&source).map(AsRef::as_ref);
+        let unique =
+            [("worker", Some(Some(name.clone()))), ("default worker", worker.is_default.then_some(None))];
+        for (what, key) in unique {
+            match key.map(|key| first.entry((root, key))) {
+                None => {}
+                Some(Entry::Vacant(vacant)) => drop(vacant.insert(here)),
+                Some(Entry::Occupied(other)) => {
+                    let other = *other.get();
+                    load.findings.push(rules::duplicate_name::finding(here, what, name, other));
+                    worker.valid = false;
+                }
             }
         }
     }

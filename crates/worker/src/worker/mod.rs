@@ -6,6 +6,6 @@ mod stream;
 mod submit;
 
 pub use handle::Worker;
-pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker};
+pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker, default_of};
 pub use stream::RequestStream;
 pub use submit::{Origin, ResumeError, SubmitError, SubmitRequest};

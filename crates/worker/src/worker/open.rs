@@ -36,8 +36,8 @@ pub enum ChooseError {
         /// The known workers, as a clause.
         known: String,
     },
-    /// The project has several workers, and no name was given.
-    #[error("the project has several workers ({}); select one", known.join(", "))]
+    /// The project has several workers, none of them is the default, and no name was given.
+    #[error("the project has several workers ({}); set `:default t` in one, or select one", known.join(", "))]
     Several {
         /// The names of the workers.
         known: Vec<String>,
@@ -342,7 +342,7 @@ impl Worker {
 /// The worker of a project without workers.
 pub const DEFAULT_WORKER: &str = "default";
 
-/// Returns the named worker, the only worker, or [`DEFAULT_WORKER`].
+/// Returns the named worker. Without a name: the one with `:default t`, the one called [`DEFAULT_WORKER`], or the only one.
 ///
 /// # Errors
 /// When the worker is unknown or has errors, or when the project has several workers and no name is given.
@@ -362,13 +362,20 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
             })?
         }
         (None, [only]) => only,
-        (None, _) => return Err(ChooseError::Several { known: known() }),
+        (None, workers) => default_of(workers).ok_or_else(|| ChooseError::Several { known: known() })?,
     };
     if chosen.valid {
         Ok(chosen.clone())
     } else {
         Err(ChooseError::Broken { name: chosen.name.value.clone() })
     }
+}
+
+/// Returns the worker that is used where none is named.
+pub fn default_of(workers: &[WorkerSpec]) -> Option<&WorkerSpec> {
+    let is_called_default = |worker: &&WorkerSpec| worker.name.value == DEFAULT_WORKER;
+    let marked = workers.iter().find(|worker| worker.is_default);
+    marked.or_else(|| workers.iter().find(is_called_default))
 }
 
 /// Returns the value of an environment variable that is not blank.

@@ -16,7 +16,7 @@ use crate::spec::{BiosSource, Dialect, WorkerSpec};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-const WORKER_KEYS: [&str; 34] = reference::names(&reference::WORKER);
+const WORKER_KEYS: [&str; 35] = reference::names(&reference::WORKER);
 
 /// Whether `:params` cannot set this member of a request body.
 pub fn is_reserved_param(name: &str) -> bool {
@@ -114,6 +114,7 @@ impl Lowerer {
             "tools" => worker.tools = self.take_strings("tools", value),
             "exit-tools" => worker.exit_tools = self.take_strings("exit-tools", value),
             "params" => worker.params = self.lower_params(value),
+            "default" => worker.is_default = self.take_flag("default", &value),
             "final-turn" => worker.final_turn = self.take_flag("final-turn", &value),
             "connect" | "headers" | "stall" | "first-token" | "token-stall" | "tool" | "total" => {
                 if let Some(duration) = self.lower_timer(worker, &key, value) {

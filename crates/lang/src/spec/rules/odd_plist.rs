@@ -19,7 +19,7 @@ rule! {
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
     let finding = Diagnostic::new(&ODD_PLIST, at, format!("missing value for `:{key}`"));
     match key {
-        "optional" | "async" | "confirm" | "include" | "final-turn" => {
+        "optional" | "async" | "confirm" | "include" | "final-turn" | "default" => {
             finding.maybe_fixed_by(format!("write `:{key} t`"), at.span, format!(":{key} t"))
         }
         _ => finding,
