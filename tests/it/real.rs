@@ -158,6 +158,23 @@ fn recorded_grammar_rejections_still_match() {
 const STORY: &str = "Tell me a long story about a ship and its crew.";
 
 #[test]
+fn doctor_tries_the_model() {
+    let Some(endpoint) = shared() else { return };
+    let output = deftool(&["doctor", "--try", "--json"], &quickstart(), Some(endpoint)).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let message = |name: &str| {
+        let found = checks.iter().rfind(|check| check["check"] == name && check["level"] == "ok");
+        found.unwrap_or_else(|| panic!("{name}: {report:#}"))["message"].as_str().unwrap()
+    };
+    assert_eq!(message("call"), "structured");
+    assert_eq!(message("arguments"), r#"{"location":"Paris","unit":"celsius"}"#);
+    assert!(message("result").contains("17 degrees"), "{report:#}");
+    assert!(message("streaming").starts_with("up to "), "{report:#}");
+    assert!(message("context").starts_with("4096 tokens; this prompt"), "{report:#}");
+}
+
+#[test]
 fn the_quickstart_completes_with_one_call_a_streamed_answer_and_one_signal() {
     let Some(endpoint) = shared() else { return };
     let events = run(&mut deftool(&["run", PROMPT, "--json"], &quickstart(), Some(endpoint)), 0);

@@ -40,7 +40,7 @@ pub use endpoint::{
     Model, api_of, examine_endpoint, find_endpoint,
 };
 pub use observer::{Observation, Observer, RequestObserver};
-pub use own_tool::{InvalidSpec, OwnTool};
+pub use own_tool::{InvalidSpec, OwnTool, own_tools};
 pub use permissions::{
     bios_permission_request, bios_permission_requests, endpoint_permission_request,
     endpoint_permission_requests, is_remote, names_key, server_permission_request,

@@ -82,7 +82,7 @@ impl OwnTool {
 }
 
 /// Returns a source of the program's own tools, sorted by name.
-pub(crate) fn own_tools(tools: Vec<OwnTool>) -> Toolbox {
+pub fn own_tools(tools: Vec<OwnTool>) -> Toolbox {
     let tools: BTreeMap<_, _> = tools.into_iter().map(|tool| (tool.entry.name.clone(), tool)).collect();
     let entries = tools.values().map(|tool| Arc::clone(&tool.entry));
     Toolbox { generation: 0, tools: ToolSet::new(entries), runner: Arc::new(OwnRunner(tools)) }

@@ -62,7 +62,7 @@ pub(in crate::cli) async fn connect(
 }
 
 /// Awaits `work` and shows a spinner with `message` if it takes longer than [`SPINNER_DELAY`].
-pub(super) async fn with_spinner<T>(message: &str, work: impl Future<Output = T>) -> T {
+pub(in crate::cli) async fn with_spinner<T>(message: &str, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     if let Ok(done) = tokio::time::timeout(SPINNER_DELAY, &mut work).await {
         return done;

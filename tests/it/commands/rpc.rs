@@ -252,7 +252,7 @@ fn a_worker_that_cannot_be_used_is_explained() {
     let error = client.error("submit", json!({"prompt": "x", "worker": "b"}));
     assert!(error.contains("http://127.0.0.1:1"), "{error}");
     client.shut_down();
-    project.write("specs/workers.eld", &WORKERS.replace(":name \"b\"", ":name \"b\" :default t"));
+    project.write("specs/workers.eld", WORKERS.replace(":name \"b\"", ":name \"b\" :default t"));
     let mut client = Client::start(&project, &["--trust"]);
     assert_eq!(client.request("list", json!({}))["workers"], json!(["b", "a"]));
     let error = client.error("submit", json!({"prompt": "x"}));

@@ -41,4 +41,5 @@ pub(crate) use escapes::{decode_references, unicode_escape};
 pub use model::{Candidate, Forms, MAX_HELD, Piece, TextArguments, TextCall, TextMember};
 pub(crate) use python::read_literal;
 pub use scanner::Scanner;
+pub use search::written_form;
 pub(crate) use search::{calls_in, calls_only_in_reasoning};

@@ -47,6 +47,9 @@ pub struct Candidate {
     pub text: String,
     /// The calls, at least one.
     pub calls: Vec<TextCall>,
+    /// The name of the form, for reports; `None` if it is malformed.
+    #[serde(skip)]
+    pub form: Option<&'static str>,
 }
 
 /// A call as the model wrote it.

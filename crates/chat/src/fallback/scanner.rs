@@ -407,7 +407,7 @@ impl Scanner {
                 let takes_line = text.ends_with('\n');
                 if self.is_allowed(machine) {
                     self.context.call_made(takes_line);
-                    out.push(Piece::Candidate(Candidate { text, calls }));
+                    out.push(Piece::Candidate(Candidate { text, calls, form: Some(machine.family.name()) }));
                     self.after_call = Some(String::new());
                 } else {
                     self.context.call_shown(takes_line);

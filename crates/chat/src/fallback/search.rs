@@ -32,6 +32,25 @@ fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     }
 }
 
+/// Returns the name of the form in which a text contains a call of `tool`, and `None` if it contains none. An object in
+/// no known form is called `JSON`.
+pub fn written_form(text: &str, tool: &str) -> Option<&'static str> {
+    let mut pieces = Vec::new();
+    let mut scanner = Scanner::everywhere(Forms { unmarked: true });
+    text.chars().for_each(|ch| scanner.push(ch, &mut pieces));
+    scanner.finish(true, &mut pieces);
+    let is_named = |call: &TextCall| call.name == tool;
+    let form = pieces.iter().find_map(|piece| match piece {
+        Piece::Candidate(candidate) if candidate.calls.iter().any(is_named) => candidate.form,
+        _ => None,
+    });
+    form.or_else(|| {
+        let mut found = false;
+        calls_in(text, &mut |call| found |= is_named(call));
+        found.then_some("JSON")
+    })
+}
+
 /// Returns whether the model wrote a call in a marked form in its reasoning, and no text. `reasoning` is the reasoning
 /// that the server separated from `text`.
 pub(crate) fn calls_only_in_reasoning(reasoning: &str, text: &str) -> bool {

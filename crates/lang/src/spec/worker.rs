@@ -181,6 +181,7 @@ impl Default for Timers {
 
 /// A worker as defined by its spec.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // each is a key of its own, except `valid`
 pub struct WorkerSpec {
     /// The file that defines it; `None` for the implicit worker.
     pub source: Option<SourceId>,

@@ -1,7 +1,7 @@
-//! `deftool doctor`: diagnoses the set-up. Runs no script and sends no request to a model.
+//! `deftool doctor`: diagnoses the set-up. Runs no script, and sends requests to a model only with `--try`.
 //!
 //! Each submodule is one check and returns lines. They run in order of dependency: machine, project, permissions, file
-//! watching, servers, editor. The lines go to stdout; the exit code is 1 if one of them is an error.
+//! watching, servers, editor, model. The lines go to stdout; the exit code is 1 if one of them is an error.
 
 mod editor;
 mod files;
@@ -12,6 +12,7 @@ mod model;
 mod permissions;
 mod project;
 mod server;
+mod try_model;
 mod watching;
 
 use clap::Args;
@@ -24,10 +25,11 @@ use line::{Level, Line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs no script and sends no request to a model.
+Runs no script. Sends no request to a model, unless --try is given.
 
 Examples:
   deftool doctor
+  deftool doctor --try
   deftool doctor --worker local --json")]
 pub(in crate::cli) struct DoctorOptions {
     /// Worker whose server is checked [default: all workers]
@@ -39,6 +41,9 @@ pub(in crate::cli) struct DoctorOptions {
     /// Model name; overrides the worker's
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
+    /// Also send at most two prompts with a harmless tool to the worker's model, and report whether it is called
+    #[arg(long = "try")]
+    pub(in crate::cli) try_model: bool,
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions,
     #[command(flatten)]
@@ -71,6 +76,11 @@ pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     lines.extend(watching::check(generation.as_ref()));
     lines.extend(server::check(options, generation.as_ref())?);
     lines.extend(editor::check());
+    if options.try_model {
+        lines.extend(try_model::check(options)?);
+    } else {
+        lines.push(try_model::not_tried());
+    }
     let errors = lines.iter().filter(|line| line.level == Level::Error).count();
     if options.format.is_json() {
         let report = Report { version: 1, ok: errors == 0, checks: &lines };

@@ -47,6 +47,13 @@ macro_rules! families {
             /// All families. If two forms are complete at the same character, the first one counts.
             pub(super) const ALL: &[Self] = &[$(Self::$name,)+];
 
+            /// Returns the name of the family, for reports.
+            pub(super) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+
             pub(super) fn form(self) -> &'static Form {
                 match self {
                     $(Self::$name => &$form,)+

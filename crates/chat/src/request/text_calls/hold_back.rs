@@ -236,7 +236,7 @@ impl Held {
                         self.quoted += 1;
                         self.found += 1;
                     } else {
-                        self.broken(why, Candidate { text: excerpt, calls }, classifier);
+                        self.broken(why, Candidate { text: excerpt, calls, form: None }, classifier);
                     }
                 }
                 Piece::ReasoningEnded => {
@@ -252,7 +252,7 @@ impl Held {
             CandidateKind::Directive => {
                 let at_ms = self.times.last_processed_ms();
                 self.queued_bytes += candidate.text.len();
-                let Candidate { text, calls } = candidate;
+                let Candidate { text, calls, form: _ } = candidate;
                 return self.queue.push(Waiting::Directive(Directive { at_ms, text, calls }));
             }
             CandidateKind::Plain => {}
