@@ -106,6 +106,7 @@ impl Workers {
         eprint_errors(&project.current());
         let clients = ClientWorkers {
             options: options.worker.clone(),
+            trusted: (root.clone(), false),
             root,
             project,
             scripts: engine::start(&options.scripts)?,

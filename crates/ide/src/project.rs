@@ -38,7 +38,7 @@ enum Files {
     /// One file that belongs to no project.
     Single {
         path: PathBuf,
-        options: LoadOptions,
+        options: Box<LoadOptions>,
         is_stale: bool,
     },
 }
@@ -55,6 +55,7 @@ impl Project {
     /// Opens a spec file that belongs to no project.
     pub fn of_file(path: &Path, options: LoadOptions) -> Self {
         let root = path.parent().unwrap_or(path).to_owned();
+        let options = Box::new(options);
         let files = Files::Single { path: path.to_owned(), options, is_stale: true };
         Self::of(root, files)
     }

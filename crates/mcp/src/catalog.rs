@@ -1,5 +1,6 @@
 //! The tools that a server offers.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::schema::ToolEntry;
@@ -52,4 +53,10 @@ pub trait Catalog: ToolRunner {
 pub trait CatalogSource: Send + Sync {
     /// Returns the current tools. Called for each request; must be fast.
     fn current(&self) -> Arc<dyn Catalog>;
+
+    /// Returns a source whose tools work in `folder`, the first root of the client. `None`: this source does.
+    fn in_folder(&self, folder: &Path) -> Option<Arc<dyn CatalogSource>> {
+        let _ = folder;
+        None
+    }
 }

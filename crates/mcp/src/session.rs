@@ -1,33 +1,45 @@
 //! The connection of one client: answers its requests, and reports changes of the tools.
 
-// Protocol version 2026-07-28 deprecates log messages; older clients display them.
+// Protocol version 2026-07-28 deprecates log messages and roots; older clients have them.
 #![allow(deprecated)]
 
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
 use deftool_lang::spec::nearest;
+use reqwest::Url;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
     ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, ServerResult,
     SetLevelRequestParams, SubscriptionFilter, Tool,
 };
-use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::bounded::Bounded;
 use crate::caller::{Caller, level_from};
+use crate::catalog::{Catalog, CatalogSource};
 use crate::events::LogLevel;
 use crate::lines::LineTransport;
 use crate::membership::{CancelCalls, SessionTransport};
 use crate::server::{ToolServer, failed};
 
+/// Time limit for a client to name its roots.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The connection of one client.
 pub(crate) struct Session {
     server: ToolServer,
+    /// The tools, after the first request.
+    tools: OnceCell<Arc<dyn CatalogSource>>,
+    /// Whether the client is a program of the user, whose roots are folders of this machine.
+    is_local: bool,
     /// The lowest level of the log lines that the client receives.
     min_level: Mutex<LogLevel>,
     /// Reports changes of the tools.
@@ -36,7 +48,18 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(server: ToolServer) -> Self {
-        Self { server, min_level: Mutex::new(LogLevel::Info), announcer: Mutex::default() }
+        let min_level = Mutex::new(LogLevel::Info);
+        Self { server, tools: OnceCell::new(), is_local: false, min_level, announcer: Mutex::default() }
+    }
+
+    /// Returns the current tools.
+    async fn current(&self, peer: &Peer<RoleServer>) -> Arc<dyn Catalog> {
+        let tools = self.tools.get_or_init(async || {
+            let folder = if self.is_local { first_root(peer).await } else { None };
+            let in_folder = folder.and_then(|folder| self.server.tools.in_folder(&folder));
+            in_folder.unwrap_or_else(|| Arc::clone(&self.server.tools))
+        });
+        tools.await.current()
     }
 
     /// Returns the lowest level of the log lines to send; `None`: the client receives none.
@@ -47,6 +70,13 @@ impl Session {
         }
         Some(*self.min_level.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Returns the first folder among the roots of the client.
+async fn first_root(peer: &Peer<RoleServer>) -> Option<PathBuf> {
+    peer.peer_info()?.capabilities.roots.as_ref()?;
+    let listed = tokio::time::timeout(ROOTS_TIMEOUT, peer.list_roots()).await.ok()?.ok()?;
+    listed.roots.iter().find_map(|root| Url::parse(&root.uri).ok()?.to_file_path().ok())
 }
 
 /// The connection of a client could not be served.
@@ -73,8 +103,9 @@ impl ToolServer {
         self.turns = None;
         let transport = Bounded::new(LineTransport::new(input, output));
         let transport = SessionTransport::new(transport, CancelCalls::AtDrop);
-        let service =
-            ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
+        let service = ServiceExt::serve(Session { is_local: true, ..Session::new(self) }, transport)
+            .await
+            .map_err(|error| match error {
                 ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
                 other => ServeError::Failed(other.to_string()),
             })?;
@@ -91,7 +122,7 @@ impl Session {
         mut repairs: Vec<Repair>,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let catalog = self.server.tools.current();
+        let catalog = self.current(&context.peer).await;
         let name = request.name.as_ref();
         let called = catalog.tool(name).or_else(|| {
             let tool = catalog.tool(before_control_token(name)?)?;
@@ -136,9 +167,9 @@ impl ServerHandler for Session {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let catalog = self.server.tools.current();
+        let catalog = self.current(&context.peer).await;
         let listed = |name| Some(catalog.tool(name)?.listed.clone());
         Ok(ListToolsResult::with_all_items(catalog.names().into_iter().filter_map(listed).collect()))
     }
@@ -178,7 +209,7 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.server.tools.current().tool(name).map(|tool| tool.listed.clone())
+        self.tools.get().unwrap_or(&self.server.tools).current().tool(name).map(|tool| tool.listed.clone())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

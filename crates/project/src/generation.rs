@@ -24,7 +24,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::load::{load, load_with, resolve_inputs};
-use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, ToolOrigin, is_same_script};
+use crate::model::{
+    CurrentFolder, Load, LoadOptions, LoadedTool, ProjectError, ScriptState, ToolOrigin, is_same_script,
+};
 use crate::permissions::Trust;
 
 /// Specs, schemas and scripts of one load. Immutable.
@@ -110,24 +112,40 @@ impl Generation {
         })
     }
 
-    /// Loads one tool of the project at `root`. If the project has no tool of this name, loads all tools. `is_private`:
-    /// whether files that another user could have written count as unreadable.
+    /// Loads one tool of the project at `root`. If the project has no tool of this name, loads all tools. `user`: the folder
+    /// that the user works in, if the project is the user's own ([`LoadOptions::user`]).
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn load_tool(root: &Path, from: &Path, name: &str, is_private: bool) -> Result<Self, ProjectError> {
+    pub fn load_tool(
+        root: &Path,
+        from: &Path,
+        name: &str,
+        user: Option<&CurrentFolder>,
+    ) -> Result<Self, ProjectError> {
         let started = Instant::now();
         let inputs = resolve_inputs(&[], root)?;
         let load = |selection| {
             load_with(
                 &inputs,
                 from,
-                &LoadOptions { with_scripts: true, selection, is_private, ..LoadOptions::default() },
+                &LoadOptions { with_scripts: true, selection, user: user.cloned(), ..LoadOptions::default() },
             )
         };
         let named = load(ToolSelection::named(name))?;
         let is_found = named.tools.iter().any(|loaded| loaded.tool.name.value == name);
         Ok(Self::first(if is_found { named } else { load(ToolSelection::default())? }, started))
+    }
+
+    /// Loads the user's own project at `root`, whose user works in `current`.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn load_of_user(root: &Path, from: &Path, current: &CurrentFolder) -> Result<Self, ProjectError> {
+        let started = Instant::now();
+        let user = Some(current.clone());
+        let options = LoadOptions { with_scripts: true, user, ..LoadOptions::default() };
+        Ok(Self::first(load_with(&resolve_inputs(&[], root)?, from, &options)?, started))
     }
 
     /// Creates the first generation of a project. The load must contain one project only. `started`: when the load
@@ -303,8 +321,8 @@ impl Generation {
             };
             let is_broken = matches!(loaded.script, ScriptState::Broken(_));
             let is_listed = match loaded.origin {
-                ToolOrigin::User => loaded.tool.kind == ToolKind::Normal,
-                ToolOrigin::Project | ToolOrigin::Replacement => {
+                ToolOrigin::User if self.user.is_some() => loaded.tool.kind == ToolKind::Normal,
+                ToolOrigin::User | ToolOrigin::Project | ToolOrigin::Replacement => {
                     list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
                 }
             };

@@ -48,7 +48,8 @@ pub use load::{
 };
 pub use mcp::McpOffer;
 pub use model::{
-    Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState, ToolOrigin,
+    CurrentFolder, Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState,
+    ToolOrigin,
 };
 pub use paths::{display_name, is_test_script, is_visible_spec, normalize, resolve_links};
 pub use permissions::{

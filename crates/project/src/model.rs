@@ -111,9 +111,13 @@ pub struct LoadOptions {
     pub type_checker: Option<PathBuf>,
     /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
     pub raises_denied: bool,
-    /// Whether specs and scripts that another user could have written count as unreadable.
-    pub is_private: bool,
+    /// The folder that the user works in, if the project is the user's own. Specs and scripts that another user could have
+    /// written then count as unreadable.
+    pub user: Option<CurrentFolder>,
 }
+
+/// The current project or folder, in which tools of the user with `:base project` work, or why they cannot work here.
+pub type CurrentFolder = Result<Arc<Path>, Arc<str>>;
 
 /// Replacement texts of files, by the paths under which the files are loaded.
 #[derive(Debug, Clone, Default)]
@@ -296,7 +300,7 @@ pub enum ToolOrigin {
     Project,
     /// The project of the command, in place of a tool of the user with the same name. This needs trust.
     Replacement,
-    /// The user's own project. Its permissions need no trust.
+    /// The user's own project. Its permissions need no trust, except those to change the current project.
     User,
 }
 

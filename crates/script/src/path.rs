@@ -21,6 +21,7 @@ pub fn resolve_path(root: &Path, path: &str) -> Result<PathBuf, String> {
     match HomeFolder::split(path) {
         Ok(None) => Ok(root.join(path)),
         Ok(Some((folder, rest))) => match folder_path(folder) {
+            Some(folder) if rest.is_empty() => Ok(folder),
             Some(folder) => Ok(folder.join(rest)),
             None => {
                 let variables: Vec<_> = folder.variable().into_iter().chain([HOME]).collect();

@@ -161,20 +161,21 @@ impl Agent {
             Err(CliError::Project(ProjectError::NoProject { .. }))
                 if self.options.endpoint.is_some() && self.options.worker.is_none() =>
             {
-                let project = LiveProject::without_files();
-                WorkerProject { root: root.to_owned(), project, is_user: false }
+                let (root, project) = (root.to_owned(), LiveProject::without_files());
+                WorkerProject { folder: root.clone(), root, project, is_user: false }
             }
             opened => opened?,
         };
-        let WorkerProject { root: worker_root, project, is_user } = opened;
+        let WorkerProject { root: worker_root, project, folder: trusted, is_user } = opened;
         let project = Arc::new(project);
         let spec = choose_worker(self.options.worker.as_deref(), None, &project.current())?;
         let workers = ClientWorkers {
             options: self.options.clone(),
             root: worker_root,
+            trusted: (trusted, is_user),
             project: Arc::clone(&project),
             scripts: Arc::clone(&self.scripts),
-            trusts_all: self.trusts_all || is_user,
+            trusts_all: self.trusts_all,
             is_conversation: true,
             journal: None,
         };

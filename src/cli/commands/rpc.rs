@@ -60,17 +60,17 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
     let past =
         options.journal.as_deref().map(|path| PastRequests::read(path, false)).transpose()?.map(Arc::new);
-    let workers_of = |root: &Path, project: &Arc<LiveProject>, trusts_all| {
-        let project = (root, Arc::clone(project), trusts_all);
+    let workers_of = |root: &Path, project: &Arc<LiveProject>, is_user| {
+        let project = (root, Arc::clone(project), (roots.trusted_folder().to_owned(), is_user));
         Arc::new(client_workers(options, project, Arc::clone(&scripts), journal.clone()))
     };
     let of_project = if options.worker.user_tools { Arc::clone(&project) } else { Arc::new(project.alone()) };
-    let own = workers_of(&root, &of_project, options.scripts.trust);
+    let own = workers_of(&root, &of_project, false);
     let user = roots.user().zip(project.user()).map(|(root, user)| workers_of(root, user, true));
     let default_worker = options.worker.worker.clone();
     let host = Host {
         // stdin belongs to the client.
-        trust: Box::new(ProjectTrust::without_prompt(&root, options.scripts.trust)),
+        trust: Box::new(ProjectTrust::without_prompt(roots.trusted_folder(), options.scripts.trust)),
         root,
         project,
         reloads,
@@ -98,10 +98,11 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// Returns the workers of the project at a root, and whether they need no trust.
+/// Returns the workers of the project at a root. `trusted`: the folder whose trust applies, and whether the project is the
+/// user's own.
 fn client_workers(
     options: &RpcOptions,
-    (root, project, trusts_all): (&Path, Arc<LiveProject>, bool),
+    (root, project, trusted): (&Path, Arc<LiveProject>, (PathBuf, bool)),
     scripts: Arc<ScriptRunner>,
     journal: Option<Arc<SqliteJournal>>,
 ) -> ClientWorkers {
@@ -114,7 +115,8 @@ fn client_workers(
         root: root.to_owned(),
         project,
         scripts,
-        trusts_all,
+        trusted,
+        trusts_all: options.scripts.trust,
         is_conversation: false,
         journal: of_worker,
     }

@@ -115,14 +115,15 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
 
 fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
-    let root = find_root(&dirs.project)?;
-    let load = |root: &Path| Generation::load(root, &dirs.current, None);
-    let mut generation = load(&root)?;
     let roots = ProjectRoots::find(&dirs.project)?;
-    // A tool that replaces one of the user needs trust.
-    if roots.project.is_some() {
-        generation = roots.join(generation, load);
-    }
+    let root = roots.trusted_folder();
+    let generation = match &roots.project {
+        Some(root) => Generation::load(root, &dirs.current, None)?,
+        None => Generation::empty(),
+    };
+    // Tools that replace those of the user, and those of the user that change the current project, need trust.
+    let user = roots.current();
+    let generation = roots.join(generation, |root| Generation::load_of_user(root, &dirs.current, &user));
     let mut wanted = permission_requests(&generation.load, generation.tools());
     // Include keys that are not set: other shells may set them.
     wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
@@ -135,7 +136,7 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
         eprint_progress(&format!("nothing to grant: {shown} requires only read access to its own files"));
         return Ok(Exit::Clean);
     }
-    let key = store_key(&root).ok_or_else(|| {
+    let key = store_key(root).ok_or_else(|| {
         CliError::Usage(format!(
             "cannot store the trust: {shown} is not valid UTF-8; use `--trust` for a single run"
         ))

@@ -12,13 +12,16 @@ use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_process::files::{untrusted_parent_reason, untrusted_reason};
 use deftool_project::{
-    Generation, Listener, LiveProject, Load, ProjectError, ToolOrigin, find_root, load_specs, resolve_inputs,
-    resolve_links,
+    CurrentFolder, Generation, Listener, LiveProject, Load, ProjectError, ToolOrigin, find_root, load_specs,
+    resolve_inputs, resolve_links,
 };
 
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::{clean, eprint_line};
 use crate::cli::terminal::shell::quote;
+
+/// The variable with the home folder.
+const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 
 /// The variable that overrides the configuration folder.
 const VARIABLE: &str = "DEFTOOL_CONFIG_DIR";
@@ -71,11 +74,14 @@ pub(in crate::cli) fn refuse_inside(folder: &Path) -> Result<(), CliError> {
 }
 
 /// The projects whose tools a command offers. At least one exists.
+#[derive(Clone)]
 pub(in crate::cli) struct ProjectRoots {
     /// The project that contains the folder of the command, unless it is the user's own.
     pub(in crate::cli) project: Option<PathBuf>,
     /// The user's own project.
     user: Option<PathBuf>,
+    /// The project or, outside of projects, the folder of the command. Tools of the user with `:base project` work there.
+    current: PathBuf,
 }
 
 impl ProjectRoots {
@@ -86,15 +92,36 @@ impl ProjectRoots {
     pub(in crate::cli) fn find(folder: &Path) -> Result<Self, CliError> {
         let project = find_root(folder);
         let Some(user) = config_folder()?.map(usable).transpose()?.flatten() else {
-            return Ok(Self { project: Some(project?), user: None });
+            let project = project?;
+            return Ok(Self { project: Some(project.clone()), user: None, current: project });
         };
-        let project = match project {
-            Ok(root) if resolve_links(&root) == resolve_links(&user) => None,
-            Ok(root) => Some(root),
-            Err(ProjectError::NoProject { .. }) => None,
+        let (project, current) = match project {
+            Ok(root) if resolve_links(&root) == resolve_links(&user) => (None, root),
+            Ok(root) => (Some(root.clone()), root),
+            Err(ProjectError::NoProject { .. }) => (None, folder.to_owned()),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { project, user: Some(user) })
+        Ok(Self { project, user: Some(user), current })
+    }
+
+    /// Returns the folder whose trust applies: the project or, outside of projects, the folder of the command.
+    pub(in crate::cli) fn trusted_folder(&self) -> &Path {
+        &self.current
+    }
+
+    /// Returns the folder that tools of the user with `:base project` work in.
+    pub(in crate::cli) fn current(&self) -> CurrentFolder {
+        match why_unusable(&self.current) {
+            Some(why) => Err(Arc::from(why)),
+            None => Ok(Arc::from(&*self.current)),
+        }
+    }
+
+    /// Returns the same projects, whose user works in `folder`. `None`: in a project, or if the user has no tools.
+    pub(in crate::cli) fn in_folder(&self, folder: &Path) -> Option<Self> {
+        self.user.as_ref().filter(|_| self.project.is_none())?;
+        let current = find_root(folder).unwrap_or_else(|_| folder.to_owned());
+        Some(Self { current, ..self.clone() })
     }
 
     /// Returns the project that contains the folder of the command or, outside of projects, the user's own.
@@ -113,10 +140,11 @@ impl ProjectRoots {
     /// If a file of the project cannot be read.
     pub(in crate::cli) fn load_tool(&self, from: &Path, name: &str) -> Result<Generation, CliError> {
         let generation = match &self.project {
-            Some(root) => Generation::load_tool(root, from, name, false)?,
+            Some(root) => Generation::load_tool(root, from, name, None)?,
             None => Generation::empty(),
         };
-        Ok(self.join(generation, |user| Generation::load_tool(user, from, name, true)))
+        let current = self.current();
+        Ok(self.join(generation, |user| Generation::load_tool(user, from, name, Some(&current))))
     }
 
     /// Adds the tools of the user to a generation of the project. `load` loads the user's own project.
@@ -188,11 +216,25 @@ impl ProjectRoots {
                 listener(loaded);
             }
         });
-        let opened = LiveProject::open_private(&root, from, Some(reported));
+        let opened = LiveProject::open_of_user(&root, from, self.current(), Some(reported));
         let opened = opened.map_err(|error| eprint_ignored(&root, &error.to_string())).ok()?;
         eprint_first_error(&root, &opened.current().load);
         Some(opened)
     }
+}
+
+/// Returns why tools of the user do not work in a folder as a project: everything of the user would be in it.
+fn why_unusable(folder: &Path) -> Option<String> {
+    let folder = resolve_links(folder);
+    let home = std::env::var_os(HOME).map(|home| resolve_links(Path::new(&home)));
+    let contains_home = home.is_some_and(|home| home.starts_with(&folder));
+    if folder.parent().is_some() && !contains_home {
+        return None;
+    }
+    let folder = clean(&folder.display().to_string());
+    Some(format!(
+        "`{folder}` is your home folder or contains it; run the command in a project, or name one with -C"
+    ))
 }
 
 /// Returns a load of the user's own project, and reports its first error. If it failed, reports why.

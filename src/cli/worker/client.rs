@@ -33,6 +33,8 @@ type WorkerJournal = dyn Fn(&OpenWorker) -> Arc<dyn Journal> + Send + Sync;
 pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) options: WorkerOptions,
     pub(in crate::cli) root: PathBuf,
+    /// The folder whose trust applies, and whether the project is the user's own.
+    pub(in crate::cli) trusted: (PathBuf, bool),
     pub(in crate::cli) project: Arc<LiveProject>,
     pub(in crate::cli) scripts: Arc<ScriptRunner>,
     /// `--trust`: all permissions, for this run.
@@ -67,11 +69,14 @@ impl ClientWorkers {
     ) -> Result<OpenedWorker, CliError> {
         spec.api = Some(api_of(&spec, self.options.endpoint.as_deref()));
         let generation = self.project.current();
-        let mut requirements = Requirements::of(&self.root, &generation, &spec);
-        requirements.own.extend(endpoint_requirements(&self.options, &generation, &spec));
+        let (folder_of_trust, is_user) = &self.trusted;
+        let mut requirements = Requirements::of((&self.root, *is_user), &generation, &spec);
+        if !is_user {
+            requirements.own.extend(endpoint_requirements(&self.options, &generation, &spec));
+        }
         let missing = self.leave_out(&generation, &mut requirements)?;
         requirements.servers.add(added, folder.to_owned());
-        let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
+        let trust = ProjectTrust::without_prompt(folder_of_trust, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
         let mut opened = OpenWorker::new(
             Arc::clone(&self.project),
@@ -115,9 +120,11 @@ impl ClientWorkers {
         if self.trusts_all {
             return Ok(Vec::new());
         }
-        let granted = stored_trust(&self.root);
+        let granted = stored_trust(&self.trusted.0);
         let missing = granted.missing_requests(requirements.all());
-        if missing.is_empty() || self.is_conversation && requirements.are_enough(&granted) {
+        // A project without trust is an error for a program, and a tool of the user that may not change the folder is not.
+        let may_leave_out = self.is_conversation || missing.iter().all(PermissionRequest::is_of_user);
+        if missing.is_empty() || may_leave_out && requirements.are_enough(&granted) {
             return Ok(requirements.leave_out(generation, &Trust::Only(Arc::new(granted))));
         }
         Err(CliError::Usage(format!(

@@ -115,14 +115,15 @@ pub(in crate::cli) fn open(
     let opened = match open_project(options, &dirs.project, &dirs.current, source) {
         // A server that the user names needs no project.
         Err(CliError::Project(ProjectError::NoProject { .. })) if is_standalone => {
-            WorkerProject { root: dirs.current, project: LiveProject::without_files(), is_user: false }
+            let (root, project) = (dirs.current, LiveProject::without_files());
+            WorkerProject { folder: root.clone(), root, project, is_user: false }
         }
         Err(CliError::Project(error @ ProjectError::NoProject { .. })) => {
             return Err(CliError::Usage(format!("{error}, or name a server with --endpoint URL")));
         }
         opened => opened?,
     };
-    let WorkerProject { root, project, is_user } = opened;
+    let WorkerProject { root, project, folder, is_user } = opened;
     let generation = project.current();
     // The errors of the user's own project are already reported.
     if !is_user {
@@ -135,8 +136,8 @@ pub(in crate::cli) fn open(
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
     }
     spec.api = Some(api_of(&spec, options.endpoint.as_deref()));
-    let mut requirements = Requirements::of(&root, &generation, &spec);
-    if recorded.is_none() {
+    let mut requirements = Requirements::of((&root, is_user), &generation, &spec);
+    if recorded.is_none() && !is_user {
         let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();
         match stored {
             Some((path, endpoint)) if !scripts.trust => check_server(&root, path, endpoint, required)?,
@@ -145,11 +146,7 @@ pub(in crate::cli) fn open(
     }
     let is_new = matches!(source, Source::CommandLine);
     let suffice = |granted: &PermissionSet| is_new && requirements.are_enough(granted);
-    let trust = if is_user {
-        ProjectTrust::without_prompt(&root, true)
-    } else {
-        ProjectTrust::resolve_partly(&root, requirements.all(), scripts.trust, suffice)?
-    };
+    let trust = ProjectTrust::resolve_partly(&folder, requirements.all(), scripts.trust, suffice)?;
     report_untrusted(&requirements.leave_out(&generation, &trust.current()));
     let scripts = engine::start(scripts)?;
     let open = OpenWorker::new(Arc::new(project), root, spec, (trust, scripts), requirements)?;

@@ -14,7 +14,9 @@ use crate::cli::project::user::ProjectRoots;
 pub(in crate::cli) struct WorkerProject {
     pub(in crate::cli) root: PathBuf,
     pub(in crate::cli) project: LiveProject,
-    /// Whether it is the user's own project, which needs no trust.
+    /// The folder whose trust applies: the project, or the folder of the command for the user's own one.
+    pub(in crate::cli) folder: PathBuf,
+    /// Whether it is the user's own project, which needs trust only to change the current project or folder.
     pub(in crate::cli) is_user: bool,
 }
 
@@ -33,7 +35,8 @@ pub(in crate::cli) fn open_project(
     let named = options.worker.as_deref();
     let open_user = || {
         let opened = roots.user().zip(roots.open_user(from, None));
-        opened.map(|(root, project)| WorkerProject { root: root.to_owned(), project, is_user: true })
+        let folder = roots.trusted_folder().to_owned();
+        opened.map(|(root, project)| WorkerProject { root: root.to_owned(), project, folder, is_user: true })
     };
     let Some(root) = roots.project.clone() else {
         // In the folder of the user's own project, its place selects it.
@@ -53,7 +56,7 @@ pub(in crate::cli) fn open_project(
         return Ok(user);
     }
     let project = if options.user_tools { roots.add_user(project, from, None) } else { project };
-    Ok(WorkerProject { root, project, is_user: false })
+    Ok(WorkerProject { folder: root.clone(), root, project, is_user: false })
 }
 
 /// Returns whether the worker called `name`, or the default worker, is one of the user's own project.

@@ -24,16 +24,24 @@ pub(in crate::cli) struct Requirements {
 }
 
 impl Requirements {
-    /// Returns the requirements of a worker of the project at `root`, without its server and its key.
-    pub(in crate::cli) fn of(root: &Path, generation: &Generation, spec: &WorkerSpec) -> Self {
+    /// Returns the requirements of a worker of the project at `root`, without its server and its key. A worker of the user's
+    /// own project (`is_user`) requires only what its tools change in the current project or folder.
+    pub(in crate::cli) fn of(
+        (root, is_user): (&Path, bool),
+        generation: &Generation,
+        spec: &WorkerSpec,
+    ) -> Self {
         let offered = generation.tool_set(spec);
         let tools: Vec<_> = offered.iter().filter_map(|entry| generation.tool(&entry.name)).collect();
         let servers = Servers::of_worker(&generation.load, spec, root);
         let run = tools.iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
         let uses = run.count() + servers.count();
         let mut of_tools = permission_requests(&generation.load, tools);
-        of_tools.extend(servers.permission_requests(&generation.load));
-        let own = bios_permission_request(&generation.load, spec).into_iter().collect();
+        let mut own = Vec::new();
+        if !is_user {
+            of_tools.extend(servers.permission_requests(&generation.load));
+            own.extend(bios_permission_request(&generation.load, spec));
+        }
         Self { servers, own, of_tools, uses, left_out: HashSet::new() }
     }
 

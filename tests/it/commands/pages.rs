@@ -161,6 +161,7 @@ pages! {
     toolbox,
     trust,
     types,
+    user_toolbox,
     user_tools,
     view,
 }

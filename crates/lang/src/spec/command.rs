@@ -24,6 +24,8 @@ pub struct ToolCommand {
     pub allows_dash: bool,
     /// Whether the output is JSON. Otherwise it is text.
     pub prints_json: bool,
+    /// The working directory, if the spec has one.
+    pub cwd: Option<String>,
 }
 
 /// The standard input of a program.
@@ -82,12 +84,18 @@ impl ToolCommand {
         self.words.first().and_then(|word| word.value.literal()).unwrap_or_default()
     }
 
+    /// Whether an argument of the program begins with the home folder.
+    pub fn names_home(&self) -> bool {
+        self.words.iter().skip(1).any(|word| word.value.is_in_home())
+    }
+
     /// Returns the words and the input for a call with valid `arguments`, an object. A string is inserted as it is, any
-    /// other value as JSON. An array that is a whole word becomes one word for each element.
+    /// other value as JSON. An array that is a whole word becomes one word for each element. `home` replaces the `~` of
+    /// an argument of the program that begins with `~/` in the spec.
     ///
     /// # Errors
     /// If a value contains a NUL character or begins with `-`, or if an array is only a part of a word.
-    pub fn fill(&self, arguments: &Value) -> Result<FilledCommand, UnusableValue> {
+    pub fn fill(&self, arguments: &Value, home: &str) -> Result<FilledCommand, UnusableValue> {
         let mut words = Vec::new();
         let mut allows_dash = self.allows_dash;
         for Spanned { value: template, .. } in &self.words {
@@ -95,6 +103,10 @@ impl ToolCommand {
             match template.whole().map(|placeholder| arguments.get(&placeholder.name)) {
                 Some(Some(Value::Array(items))) => words.extend(items.iter().map(text_of)),
                 Some(value) => words.extend(value.map(text_of)),
+                None if before > 0 && template.is_in_home() => {
+                    let in_home = |word: String| word.replacen('~', home, 1);
+                    words.extend(template.fill(arguments)?.map(in_home));
+                }
                 None => words.extend(template.fill(arguments)?),
             }
             let added = words.get(before..).unwrap_or_default();
@@ -139,6 +151,9 @@ impl fmt::Display for ToolCommand {
             Some(CommandInput::Text(text)) => write!(f, " :stdin {}", quoted(&text.value.to_string()))?,
         }
         f.write_str(if self.allows_dash { " :dash t" } else { "" })?;
+        if let Some(folder) = &self.cwd {
+            write!(f, " :cwd {}", quoted(folder))?;
+        }
         f.write_str(if self.prints_json { " :returns json" } else { "" })
     }
 }
@@ -212,6 +227,11 @@ impl Template {
             Some(Piece::Text(text)) => text,
             Some(Piece::Placeholder(_)) | None => "",
         }
+    }
+
+    /// Whether the text begins with the home folder: `~` or `~/`.
+    fn is_in_home(&self) -> bool {
+        self.literal() == Some("~") || self.start().starts_with("~/")
     }
 
     /// Returns the text without escapes, if it has no placeholders.
@@ -297,7 +317,7 @@ mod tests {
     }
 
     fn filled(words: &[&str], arguments: &Value) -> Result<Vec<String>, String> {
-        let filled = command(words).fill(arguments).map_err(|error| error.to_string())?;
+        let filled = command(words).fill(arguments, "/home/me").map_err(|error| error.to_string())?;
         Ok(filled.words)
     }
 
@@ -325,6 +345,10 @@ mod tests {
             (&["{list}", "{empty}", "y"], &["a", "2", r#"["b"]"#, "y"]),
             (&["{absent?}", "--max={absent?}", "{s}{absent?}", "y"], &["y"]),
             (&["{{s}}"], &["{s}"]),
+            (
+                &["~/bin/x", "~", "~/{n}", "~x", "-f~/a", "{s}"],
+                &["~/bin/x", "/home/me", "/home/me/1.5", "~x", "-f~/a", "a b; $(c) *"],
+            ),
         ] {
             assert_eq!(filled(words, &arguments).unwrap(), expected, "{words:?}");
         }
@@ -343,7 +367,7 @@ mod tests {
             assert!(filled(words, &arguments).is_ok(), "{words:?}");
         }
         let dash = ToolCommand { allows_dash: true, ..command(&["{a}"]) };
-        assert_eq!(dash.fill(&arguments).unwrap().words, ["-rf"]);
+        assert_eq!(dash.fill(&arguments, "").unwrap().words, ["-rf"]);
         for words in [["{nul}"], ["x{nul}"]] {
             assert!(filled(&words, &arguments).unwrap_err().contains("NUL"));
         }
@@ -352,8 +376,9 @@ mod tests {
     #[test]
     fn input() {
         let arguments = json!({"a": "x\n", "b": [1]});
-        let stdin =
-            |input| ToolCommand { stdin: Some(input), ..command(&["cat"]) }.fill(&arguments).map(|f| f.stdin);
+        let stdin = |input| {
+            ToolCommand { stdin: Some(input), ..command(&["cat"]) }.fill(&arguments, "").map(|f| f.stdin)
+        };
         let text =
             |text: &str| CommandInput::Text(Spanned::new(Template::parse(text).unwrap(), Span::default()));
         assert_eq!(stdin(CommandInput::Json).unwrap().unwrap(), r#"{"a":"x\n","b":[1]}"#);

@@ -160,7 +160,7 @@ const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-pub(super) const TOOL: [Key; 21] = [
+pub(super) const TOOL: [Key; 23] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -189,6 +189,11 @@ pub(super) const TOOL: [Key; 21] = [
         KeyValue::Flag,
         "`t`: values in `:command` may begin with `-`, also where they could be options.",
     ),
+    key_of(
+        "cwd",
+        KeyValue::Text,
+        "The working directory of `:command`, relative to the project, absolute, or in `~`. Default: the project.",
+    ),
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"5s\"`."),
     key_of("memory", KeyValue::Quantity, "The memory limit of a call, such as `\"64MiB\"`."),
     key_of(
@@ -200,6 +205,11 @@ pub(super) const TOOL: [Key; 21] = [
         "allow",
         KeyValue::Plist(Plist::Permissions),
         "The permissions of the script. Everything else is denied.",
+    ),
+    key_of(
+        "base",
+        KeyValue::Words(&["project"]),
+        "`project`: in your own project, relative paths belong to the current project or folder. Default: to the project of the spec.",
     ),
     key_of(
         "effect",

@@ -31,6 +31,17 @@ pub enum Effect {
     Once,
 }
 
+/// The folder that the relative paths of a tool belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathBase {
+    /// The project that defines it.
+    #[default]
+    Own,
+    /// The current project, also if the tool is in the user's own one.
+    Project,
+}
+
 /// The form that defines a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
@@ -77,6 +88,8 @@ pub struct Tool {
     pub max_result: Option<u64>,
     /// The permissions of the script.
     pub permissions: Permissions,
+    /// The folder that its relative paths belong to.
+    pub base: PathBase,
     /// The consequence of running it twice.
     pub effect: Effect,
     /// The group in which Emacs shows it.

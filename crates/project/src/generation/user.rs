@@ -4,8 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use deftool_lang::spec::{PathBase, Tool, ToolKind};
+use deftool_script::Script;
+
 use super::{Generation, name_of};
-use crate::model::{Load, LoadedTool, ToolOrigin};
+use crate::model::{Load, LoadedTool, ScriptState, ToolOrigin};
 
 impl Generation {
     /// Creates a generation without tools, for a command outside of projects.
@@ -14,7 +17,7 @@ impl Generation {
     }
 
     /// Adds the tools of the user's own project. A tool of this project keeps its name: if a tool of the user has the
-    /// same, this needs trust, and the tool of the user is left out.
+    /// same, the tool of the user is left out. This needs trust, unless both are the same tool.
     #[must_use]
     pub fn beside(&self, user: Arc<Self>) -> Self {
         // The name of a broken tool is taken, too: a call must not run a different tool.
@@ -22,7 +25,7 @@ impl Generation {
             self.load.tools.iter().chain(&self.tools).map(|loaded| name_of(loaded)).collect();
         let is_of_user = |name: &str| user.tool(name).is_some() || user.defines(name);
         let own = self.tools.iter().map(|loaded| {
-            if is_of_user(name_of(loaded)) {
+            if is_of_user(name_of(loaded)) && !self.is_tool_of(&user, loaded) {
                 loaded.with_origin(ToolOrigin::Replacement)
             } else {
                 Arc::clone(loaded)
@@ -43,6 +46,22 @@ impl Generation {
         }
     }
 
+    /// Returns whether a tool of this project is one of the user, to the byte, and works in the current project in both:
+    /// a bundled tool that both projects have.
+    fn is_tool_of(&self, user: &Self, loaded: &LoadedTool) -> bool {
+        let spec = |load: &Load, tool: &Tool| {
+            load.sources.get(tool.source).map(|file| tool.span.of(&file.text).to_owned())
+        };
+        let Some(other) = user.tool(name_of(loaded)) else { return false };
+        let is_same_script = match (&loaded.script, &other.script) {
+            (ScriptState::Ready(one), ScriptState::Ready(other)) => has_same_sources(one, other),
+            (ScriptState::None, ScriptState::None) => true,
+            _ => false,
+        };
+        let is_based = loaded.tool.base == PathBase::Project || loaded.tool.kind == ToolKind::Exit;
+        is_based && is_same_script && spec(&self.load, &loaded.tool) == spec(&user.load, &other.tool)
+    }
+
     /// Returns the generation of the user's own project, if its tools are offered, too.
     pub fn user(&self) -> Option<&Arc<Self>> {
         self.user.as_ref()
@@ -60,4 +79,12 @@ impl Generation {
     pub(super) fn defines(&self, name: &str) -> bool {
         self.load.tools.iter().any(|loaded| name_of(loaded) == name)
     }
+}
+
+/// Returns whether two scripts and their modules have the same bytes, and neither comes from outside of its project.
+fn has_same_sources(one: &Script, other: &Script) -> bool {
+    let modules =
+        |script: &Script| script.modules.iter().map(|module| module.source.clone()).collect::<Vec<_>>();
+    let is_inside = one.linked.is_empty() && other.linked.is_empty();
+    is_inside && one.source == other.source && modules(one) == modules(other)
 }

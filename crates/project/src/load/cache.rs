@@ -26,7 +26,7 @@ use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
 use super::outside::linked_folders;
 use super::read::{Known, ReadFile, SourceText, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
-use crate::model::Overlay;
+use crate::model::{CurrentFolder, Overlay};
 use crate::paths::scripts_folder;
 
 /// Timestamp granularity of file systems: up to two seconds. A write this soon after a read may not change the stamp.
@@ -61,8 +61,9 @@ pub(crate) struct Cache {
     pub(crate) overlay: Overlay,
     /// The tools to load.
     pub(crate) selection: ToolSelection,
-    /// Whether files that another user could have written count as unreadable.
-    pub(crate) is_private: bool,
+    /// The folder that the user works in, if the project is the user's own: files that another user could have written count
+    /// as unreadable.
+    pub(crate) user: Option<CurrentFolder>,
 }
 
 /// Files of one kind, by path.
@@ -315,7 +316,7 @@ impl Cache {
     }
 
     fn read_file(&self, path: &Path, known: Known, most: u64) -> std::io::Result<ReadFile> {
-        if self.is_private {
+        if self.user.is_some() {
             check_private(path)?;
         }
         let read = read_regular(path, known, most)?;

@@ -67,7 +67,7 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
     cache.selection.clone_from(&options.selection);
-    cache.is_private = options.is_private;
+    cache.user.clone_from(&options.user);
     load_with_cache(&mut cache, inputs, from, options)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use deftool_lang::spec::{McpServer, McpTransport, Permissions, Tool, ToolKind};
+use deftool_lang::spec::{McpServer, McpTransport, PathBase, Permissions, Tool, ToolKind};
 use deftool_lang::text::{Location, count, exact};
 
 use super::set::PermissionSet;
@@ -40,6 +40,11 @@ impl PermissionRequest {
         lines
     }
 
+    /// Returns whether a tool of the user requires it, not the project.
+    pub fn is_of_user(&self) -> bool {
+        self.grants.own.as_ref().is_some_and(|own| own.len() == self.grants.len())
+    }
+
     fn describe(&self, short: bool) -> String {
         exact(&format!("{} requires {} ({})", self.tool, self.grants.describe(short), self.place))
     }
@@ -63,14 +68,14 @@ impl PermissionSet {
 }
 
 /// Returns the permission requests of the tools that have a script and require at least one permission, or that replace
-/// a tool of the user. Tools of the user need no trust. `load`: the load of the other tools.
+/// a tool of the user. Tools of the user need trust only to change the current project. `load`: the load of the other tools.
 pub fn permission_requests<'t>(
     load: &Load,
     tools: impl IntoIterator<Item = &'t LoadedTool>,
 ) -> Vec<PermissionRequest> {
     // Most tools have no permissions, and a reload of a large project must not examine all scripts.
     let tools = tools.into_iter().filter(|loaded| match loaded.origin {
-        ToolOrigin::User => false,
+        ToolOrigin::User => loaded.tool.base == PathBase::Project && has_permissions(loaded),
         ToolOrigin::Replacement => true,
         ToolOrigin::Project => loaded.tool.kind == ToolKind::Normal && has_permissions(loaded),
     });
@@ -99,7 +104,12 @@ pub(super) fn required(load: &Load, loaded: &LoadedTool) -> PermissionSet {
         }
     };
     match loaded.origin {
-        ToolOrigin::User => PermissionSet::default(),
+        ToolOrigin::User => match &loaded.script {
+            ScriptState::Ready(script) if loaded.tool.base == PathBase::Project => {
+                PermissionSet::of_user_script(script)
+            }
+            _ => PermissionSet::default(),
+        },
         ToolOrigin::Project => grants(),
         ToolOrigin::Replacement => grants().replacing(&loaded.tool.name.value),
     }

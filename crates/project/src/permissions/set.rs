@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use deftool_lang::spec::HostGrant;
 use deftool_lang::text::exact;
-use deftool_script::{PathGrant, Script, ScriptPermissions};
+use deftool_script::{PathGrant, Script, ScriptPermissions, resolve_path};
 use serde::{Deserialize, Serialize};
 
 use crate::paths::resolve_links;
@@ -52,6 +52,9 @@ pub struct PermissionSet {
     /// The memory limit of a call in bytes, if it is above 256 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// The permissions of the user's own tools in this folder. The project's tools do not get them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<Self>>,
 }
 
 impl PermissionSet {
@@ -59,7 +62,7 @@ impl PermissionSet {
     pub fn of(permissions: &ScriptPermissions, root: &Path) -> Self {
         let mut grants = Self {
             net: permissions.net.iter().map(|host| HostGrant::ascii(host)).collect(),
-            run: permissions.run.iter().cloned().collect(),
+            run: permissions.run.iter().map(|name| resolved_program(name)).collect(),
             env: permissions.env.iter().cloned().collect(),
             ..Self::default()
         };
@@ -79,6 +82,15 @@ impl PermissionSet {
     pub fn of_script(script: &Script) -> Self {
         Self::of(&script.permissions, script.root.as_deref().unwrap_or(Path::new("")))
             .with_limits(script.timeout, script.memory)
+    }
+
+    /// Returns the permissions of a tool of the user that works in the current project: to change it and to run programs in
+    /// it.
+    pub(super) fn of_user_script(script: &Script) -> Self {
+        let Self { write, run, .. } = Self::of_script(script);
+        let write = write.into_iter().filter(|path| !is_outside(path)).collect();
+        let own = Self { write, run, ..Self::default() };
+        Self { own: Some(Box::new(own)).filter(|own| !own.is_empty()), ..Self::default() }
     }
 
     /// Adds the replacement of the user's tool called `name`.
@@ -104,7 +116,8 @@ impl PermissionSet {
     /// Returns the number of permissions.
     pub fn len(&self) -> usize {
         let limits = usize::from(self.timeout_ms.is_some()) + usize::from(self.memory.is_some());
-        self.kinds().iter().map(|(_, values)| values.len()).sum::<usize>() + limits
+        let own = self.own.as_ref().map_or(0, |own| own.len());
+        self.kinds().iter().map(|(_, values)| values.len()).sum::<usize>() + limits + own
     }
 
     /// Returns whether the set is empty.
@@ -124,7 +137,10 @@ impl PermissionSet {
             let is_covered = |path: &String| granted.iter().any(|granted| contains(granted, path));
             requested.iter().filter(|path| !is_covered(path)).cloned().collect()
         };
+        let none = Self::default();
+        let own = requested.own.as_ref().map(|own| self.own.as_deref().unwrap_or(&none).missing(own));
         Self {
+            own: own.filter(|own| !own.is_empty()).map(Box::new),
             net: &requested.net - &self.net,
             read: paths(&self.read, &requested.read),
             write: paths(&self.write, &requested.write),
@@ -148,6 +164,9 @@ impl PermissionSet {
         self.replace.extend(other.replace);
         self.timeout_ms = self.timeout_ms.max(other.timeout_ms);
         self.memory = self.memory.max(other.memory);
+        if let Some(own) = other.own {
+            self.own.get_or_insert_default().add(*own);
+        }
     }
 
     /// Returns the lists, the most dangerous first: running programs, writing files, network access.
@@ -166,7 +185,8 @@ impl PermissionSet {
     /// Returns the rank of the most dangerous list with values. 0 is the most dangerous.
     pub(super) fn risk_rank(&self) -> usize {
         let kinds = self.kinds();
-        kinds.iter().position(|(_, values)| !values.is_empty()).unwrap_or(kinds.len())
+        let first = kinds.iter().position(|(_, values)| !values.is_empty()).unwrap_or(kinds.len());
+        self.own.as_ref().map_or(first, |own| first.min(own.risk_rank()))
     }
 
     /// Formats the set in spec syntax. If `short`, long lists and values are truncated, with the number of omitted
@@ -190,8 +210,19 @@ impl PermissionSet {
             0 => format!(":memory \"{}MiB\"", limit >> 20),
             _ => format!(":memory \"{limit}B\""),
         }));
+        if let Some(own) = &self.own {
+            let before = if parts.is_empty() { "" } else { "; " };
+            parts.push(format!("{before}{} in this folder, for your own tools", own.describe(short)));
+        }
         parts.join(" ")
     }
+}
+
+/// Returns the name of a program. A path in a folder of the user is resolved now.
+fn resolved_program(name: &str) -> String {
+    let is_in_home = name.starts_with(['~', '$']) && name.contains('/');
+    let resolved = if is_in_home { resolve_path(Path::new(""), name).ok() } else { None };
+    resolved.map_or_else(|| name.to_owned(), |path| text_of(&path))
 }
 
 /// Maximum number of values shown per list in a prompt.

@@ -20,7 +20,7 @@ use super::notifications::FileEvents;
 use super::reload::{LoadHandler, load_first, run_watch_loop};
 use crate::generation::Generation;
 use crate::load::{find_root, read_workers};
-use crate::model::{Load, LoadOptions, ProjectError};
+use crate::model::{CurrentFolder, Load, LoadOptions, ProjectError};
 use beside::Beside;
 
 /// Time between the first load without a tool and its removal.
@@ -59,13 +59,18 @@ impl LiveProject {
         Self::open_with(&find_root(root)?, from, LoadOptions::default(), listener)
     }
 
-    /// Like [`open`](Self::open), for the user's own project: a file that another user could have written counts as
-    /// unreadable.
+    /// Like [`open`](Self::open), for the user's own project, whose user works in `current`: a file that another user could
+    /// have written counts as unreadable.
     ///
     /// # Errors
     /// If the first load fails.
-    pub fn open_private(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
-        let options = LoadOptions { is_private: true, ..LoadOptions::default() };
+    pub fn open_of_user(
+        root: &Path,
+        from: &Path,
+        current: CurrentFolder,
+        listener: Option<Listener>,
+    ) -> Result<Self, ProjectError> {
+        let options = LoadOptions { user: Some(current), ..LoadOptions::default() };
         Self::open_with(&find_root(root)?, from, options, listener)
     }
 

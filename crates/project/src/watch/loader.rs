@@ -51,7 +51,7 @@ impl Loader {
         let mut cache = Cache::default();
         cache.overlay.clone_from(&options.overlay);
         cache.selection.clone_from(&options.selection);
-        cache.is_private = options.is_private;
+        cache.user.clone_from(&options.user);
         Self {
             target,
             from: from.to_owned(),

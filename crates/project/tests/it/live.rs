@@ -445,7 +445,9 @@ fn a_file_that_others_can_write_is_not_loaded_into_a_private_project() {
     let listener = move |reloaded: Result<&deftool_project::Generation, &deftool_project::ProjectError>| {
         let _ = sender.send(reloaded.unwrap().changes.clone());
     };
-    let project = LiveProject::open_private(folder.path(), folder.path(), Some(Box::new(listener))).unwrap();
+    let nowhere = Err(std::sync::Arc::from("nowhere"));
+    let (root, listener) = (folder.path(), Box::new(listener));
+    let project = LiveProject::open_of_user(root, root, nowhere, Some(listener)).unwrap();
     let shared = folder.path().join("shared");
     fs::write(&shared, script(2)).unwrap();
     fs::set_permissions(&shared, PermissionsExt::from_mode(0o666)).unwrap();

@@ -148,7 +148,7 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
         return watch(options, &dirs, tool, input);
     }
     let roots = ProjectRoots::find(&dirs.project)?;
-    let (root, generation) = (roots.main_root(), roots.load_tool(&dirs.current, tool)?);
+    let (root, generation) = (roots.trusted_folder(), roots.load_tool(&dirs.current, tool)?);
     if let Some(calls) = options.repeat {
         let measured = repeat::run(options, (tool, &input), root, generation, calls as usize)?;
         return Ok(measured.map_or_else(|error| print_failure(options, error), |()| Exit::Clean));
@@ -221,15 +221,18 @@ fn watch(
     let generation = roots.load_tool(&dirs.current, &tool)?;
     let is_user = generation.tool(&tool).is_some_and(|loaded| loaded.origin == ToolOrigin::User);
     let root = if is_user { roots.user() } else { None }.unwrap_or(roots.main_root()).to_owned();
-    let (paths, current) = ([root.clone()], dirs.current.clone());
+    let (paths, current, folder) = ([root], dirs.current.clone(), roots.trusted_folder().to_owned());
+    let user = roots.current();
+    let load_options =
+        LoadOptions { with_scripts: true, user: is_user.then(|| user.clone()), ..LoadOptions::default() };
     let report = move |load: Load, started| {
         let loaded = Generation::first(load, started);
         let generation = if is_user {
             Generation::empty().beside(Arc::new(loaded))
         } else {
-            roots.join(loaded, |user| Generation::load_tool(user, &current, &tool, true))
+            roots.join(loaded, |root| Generation::load_tool(root, &current, &tool, Some(&user)))
         };
-        match call(&options, (&tool, &input), &root, generation) {
+        match call(&options, (&tool, &input), &folder, generation) {
             Ok(Some(called)) => {
                 report(&called, &options, true);
             }
@@ -239,15 +242,14 @@ fn watch(
         }
         String::new()
     };
-    let load_options = LoadOptions { with_scripts: true, is_private: is_user, ..LoadOptions::default() };
     Rerun { options: load_options, clears_screen: !json, report }.watch(&paths, dirs)
 }
 
-/// Runs one call. Returns `None` if it was interrupted.
+/// Runs one call. `folder`: the folder whose trust applies. Returns `None` if it was interrupted.
 fn call(
     options: &CallOptions,
     (tool, input): (&str, &ArgumentInput),
-    root: &Path,
+    folder: &Path,
     generation: Generation,
 ) -> Result<Option<CallResult>, CliError> {
     let started = Instant::now();
@@ -280,7 +282,7 @@ fn call(
     };
     let runnable = generation.tool(tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
     let wanted = permission_requests(&generation.load, runnable);
-    let trust = ProjectTrust::resolve(root, wanted, options.scripts.trust)?.of(&generation);
+    let trust = ProjectTrust::resolve(folder, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: tool.to_owned(), arguments };

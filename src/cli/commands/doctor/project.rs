@@ -54,7 +54,7 @@ pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc
         return (None, Vec::new());
     };
     let folder = root.display().to_string();
-    match Generation::load(root, &dirs.current, None) {
+    match Generation::load_of_user(root, &dirs.current, &roots.current()) {
         Ok(user) => {
             let option = format!(" -C {}", quote(&folder));
             let findings = Some(findings(&user, &option)).filter(|line| line.level != Level::Ok);

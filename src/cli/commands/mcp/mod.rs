@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use clap::Args;
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{Target, emit};
-use deftool_lang::spec::{Tool, ToolKind};
+use deftool_lang::spec::{PathBase, Tool, ToolKind};
 use deftool_lang::text::count;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_mcp::{
@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::trust::{ProjectTrust, missing_permissions, report_untrusted};
+use crate::cli::project::trust::{ProjectTrust, report_untrusted, stored_trust};
 use crate::cli::project::user::ProjectRoots;
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
@@ -78,6 +78,8 @@ pub(in crate::cli) struct McpOptions {
 /// The tools of a project that is reloaded after changes.
 struct LiveTools {
     project: LiveProject,
+    /// Opens the tools of the user for another folder.
+    opener: Option<Opener>,
     trust: ProjectTrust,
     scripts: Arc<ScriptRunner>,
     /// Whether exit tools are offered.
@@ -85,6 +87,24 @@ struct LiveTools {
     emitted: Arc<EmittedTools>,
     /// The tools of the last requested generation.
     offered: Mutex<Option<Arc<OfferedTools>>>,
+}
+
+/// What opens the tools of the user for the folder of a client.
+#[derive(Clone)]
+struct Opener {
+    roots: ProjectRoots,
+    /// File names in messages are relative to it.
+    from: PathBuf,
+    reloaded: watch::Sender<u64>,
+    trusts_all: bool,
+}
+
+impl Opener {
+    fn open(&self) -> Result<LiveProject, CliError> {
+        let folder = self.roots.trusted_folder();
+        self.roots
+            .open(&self.from, |is_user| report_reloads(self.reloaded.clone(), folder.to_owned(), is_user))
+    }
 }
 
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
@@ -95,7 +115,9 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
         return print_config(host, options, root);
     }
     let (reloaded, changes) = watch::channel(1);
-    let project = roots.open(&dirs.current, |is_user| report_reloads(reloaded.clone(), is_user))?;
+    let trusts_all = options.scripts.trust;
+    let opener = Opener { roots: roots.clone(), from: dirs.current, reloaded, trusts_all };
+    let project = opener.open()?;
     let generation = project.current();
     let offered = generation.tools().filter(|tool| is_offered(tool, options.exit_tools)).count();
     let shown = |root: &Path| clean(&root.display().to_string());
@@ -103,12 +125,25 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let and_user = and_user.map(|user| format!(" and {}", shown(user))).unwrap_or_default();
     eprint_progress(&format!("serving {} of {}{and_user}", count(offered, "tool"), shown(root)));
     print_findings(&generation);
-    report_untrusted(&missing_of(&generation, options.exit_tools));
+    if let Err(why) = roots.current() {
+        let is_left_out = |tool: &&LoadedTool| matches!(tool.script, ScriptState::Broken(_));
+        let of_user = generation.tools().filter(|tool| tool.tool.base == PathBase::Project);
+        let left_out = of_user.filter(is_left_out).count();
+        if left_out > 0 {
+            let tools = count(left_out, "tool");
+            eprint_line(&format!(
+                "note: without a folder of the client, {tools} with :base project cannot work: {why}"
+            ));
+        }
+    }
+    let folder = roots.trusted_folder();
+    report_untrusted(&missing_of(&generation, folder, options.exit_tools));
     let events = CallEvents::default();
     let tools = LiveTools {
         project,
+        opener: Some(opener),
         // stdin belongs to the client.
-        trust: ProjectTrust::without_prompt(root, options.scripts.trust),
+        trust: ProjectTrust::without_prompt(folder, options.scripts.trust),
         scripts: engine::start_with(&options.scripts, sink(events.clone()))?,
         exit_tools: options.exit_tools,
         emitted: Arc::default(),
@@ -140,14 +175,14 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
 
 /// Returns the listener of the project, or of the user's own, whose errors are already reported and whose permissions need
 /// no trust.
-fn report_reloads(reloaded: watch::Sender<u64>, is_user: bool) -> Listener {
+fn report_reloads(reloaded: watch::Sender<u64>, folder: PathBuf, is_user: bool) -> Listener {
     Box::new(move |loaded| match loaded {
         Ok(generation) => {
             eprint_progress(&format!("generation {}: {}", generation.number, generation.changes));
             if !is_user {
                 print_findings(generation);
                 // Alone, a project replaces no exit tool.
-                report_untrusted(&missing_of(generation, false));
+                report_untrusted(&missing_of(generation, &folder, false));
             }
             reloaded.send_replace(generation.number);
         }
@@ -198,10 +233,10 @@ fn print_findings(generation: &Generation) {
     }
 }
 
-/// Returns the permissions that the offered tools require but do not have. Calls that need them are refused.
-fn missing_of(generation: &Generation, exit_tools: bool) -> Vec<PermissionRequest> {
+/// Returns the permissions that the offered tools require but do not have in `folder`. Calls that need them are refused.
+fn missing_of(generation: &Generation, folder: &Path, exit_tools: bool) -> Vec<PermissionRequest> {
     let offered = generation.tools().filter(|loaded| is_offered(loaded, exit_tools));
-    missing_permissions(generation, permission_requests(&generation.load, offered))
+    stored_trust(folder).missing_requests(permission_requests(&generation.load, offered))
 }
 
 /// Returns a sink that prints log lines to stderr, and reports them and progress to the client.
@@ -241,6 +276,18 @@ impl CatalogSource for LiveTools {
         };
         let current = OfferedTools { tools, exit_tools: self.exit_tools, emitted: Arc::clone(&self.emitted) };
         Arc::<OfferedTools>::clone(offered.insert(Arc::new(current)))
+    }
+
+    fn in_folder(&self, folder: &Path) -> Option<Arc<dyn CatalogSource>> {
+        let opener = self.opener.as_ref()?;
+        let opener = Opener { roots: opener.roots.in_folder(folder)?, ..opener.clone() };
+        let project = opener.open().map_err(|error| eprint_error(&error.to_string())).ok()?;
+        let folder = opener.roots.trusted_folder();
+        report_untrusted(&missing_of(&project.current(), folder, self.exit_tools));
+        let trust = ProjectTrust::without_prompt(folder, opener.trusts_all);
+        let (scripts, exit_tools) = (Arc::clone(&self.scripts), self.exit_tools);
+        let (emitted, offered) = (Arc::clone(&self.emitted), Mutex::default());
+        Some(Arc::new(Self { project, opener: None, trust, scripts, exit_tools, emitted, offered }))
     }
 }
 
@@ -363,6 +410,7 @@ mod tests {
         }
         let tools = LiveTools {
             project: LiveProject::open(root, root, None).unwrap(),
+            opener: None,
             trust: ProjectTrust::without_prompt(root, true),
             scripts: Arc::new(ScriptRunner::new(RunnerOptions::default())),
             exit_tools: false,

@@ -181,15 +181,21 @@ fn store_permissions(store: &Store, root: &Path, given: &PermissionSet) {
 
 /// Prompts on the terminal and returns the granted permissions.
 fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, CliError> {
+    let is_of_user = missing.iter().all(PermissionRequest::is_of_user);
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        let who = if is_of_user { "your own tools require" } else { "this project requires" };
         return Err(CliError::Usage(format!(
-            "this project requires permissions that are not trusted: {}; review the specs, then run \
-                         `deftool trust grant`, or use `--trust` for this run only",
+            "{who} permissions that are not trusted: {}; review the specs, then run `deftool trust grant`, or use \
+             `--trust` for this run only",
             PermissionRequest::lines(missing).join("; ")
         )));
     }
-    let project = exact(&root.to_string_lossy());
-    eprint_line(&format!("The project {project} requires more than read access to its own files:"));
+    let folder = exact(&root.to_string_lossy());
+    eprint_line(&if is_of_user {
+        format!("Your own tools require more than read access to {folder}:")
+    } else {
+        format!("The project {folder} requires more than read access to its own files:")
+    });
     for line in PermissionRequest::lines(missing) {
         eprint_line(&format!("  {line}"));
     }
@@ -200,8 +206,12 @@ fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, C
     // After the list, so that the total is visible even if the list scrolls off the screen.
     eprint_line(&format!("Total: {}.", count(given.len(), "permission")));
     let mut err = std::io::stderr().lock();
-    let prompt_text =
-        paint("Trust the project permanently with these permissions?", anstyle::AnsiColor::Yellow);
+    let question = if is_of_user {
+        "Allow your tools this in this folder permanently?"
+    } else {
+        "Trust the project permanently with these permissions?"
+    };
+    let prompt_text = paint(question, anstyle::AnsiColor::Yellow);
     flush_input(std::io::stdin());
     let _ = write!(anstream::AutoStream::auto(&mut err), "{prompt_text} [y/N] ");
     let _ = err.flush();
@@ -214,7 +224,7 @@ fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, C
     }
     if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
         return Err(CliError::Usage(String::from(
-            "the project is not trusted, so nothing was run; use `--trust` to allow a single run",
+            "not trusted, so nothing was run; use `--trust` to allow a single run",
         )));
     }
     Ok(given)

@@ -1,5 +1,7 @@
 //! The tools and workers of the user in sessions.
 
+use deftool_test_support::server::Texts as _;
+
 use super::*;
 
 /// Returns the names of the tools of each request.
@@ -35,4 +37,24 @@ async fn sessions_offer_the_tools_of_the_user_outside_of_projects_or_on_request(
         .await;
     }
     assert_eq!(offered(&server), [vec!["mine"], vec!["theirs"], vec!["theirs", "mine"]]);
+}
+
+/// A tool with `:base project` works in the folder of the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_the_user_work_in_the_folder_of_the_session() {
+    let (user, outside) = (Project::empty(), Project::empty());
+    let spec = "(deftool :name \"look\" :description \"d\" :base project :allow (:read [\".\"]))";
+    user.write("specs/tools.eld", spec);
+    user.write("scripts/look.lua", "return function() return fs.read(\"here.txt\") end\n");
+    outside.write("here.txt", "outside");
+    let server = Server::script([Answer::calls(&[("look", "{}")]), Answer::text("Done.")]);
+    let mut command = user.command(&["acp"]);
+    command.args(["--endpoint", &server.endpoint()]).env("DEFTOOL_CONFIG_DIR", user.path(""));
+    connect_to(command, async |connection, seen| {
+        let session = new_session(connection, outside.path("")).await?;
+        assert!(prompt(connection, seen, &session, "Hi.").await.ends_with("stop: EndTurn\n"));
+        Ok(())
+    })
+    .await;
+    assert_eq!(server.posts()[1].texts("tool"), ["\"outside\""]);
 }

@@ -139,7 +139,7 @@ fn tampering(elsewhere: &str) -> Vec<Tampering> {
         ("Session.api", set("/start/session/api", json!("responses"))),
         ("Session.model", set("/start/session/model", json!("x"))),
         ("Session.server", set("/start/session/server", json!({"dialect": "ollama"}))),
-        ("Session.body_fallbacks", set("/start/session/swaps", json!(["no_stream_options"]))),
+        ("Session.body_fallbacks", set("/start/session/swaps", json!([{"without": "stream_options"}]))),
         ("Session.parallel_tool_calls", set("/start/session/parallel_tool_calls", json!(false))),
         ("Session.engine", set("/start/session/engine", json!("x"))),
         (

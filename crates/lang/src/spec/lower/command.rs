@@ -1,10 +1,10 @@
-//! `:command`, `:stdin` and `:dash`: the program that a tool runs in place of a script.
+//! `:command`, `:stdin`, `:dash` and `:cwd`: the program that a tool runs in place of a script.
 
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules::{
-    command_key, invalid_command, placeholder_in_code, placeholder_optional, unknown_placeholder,
+    command_key, invalid_command, path_start, placeholder_in_code, placeholder_optional, unknown_placeholder,
     unused_argument,
 };
 use crate::spec::{CommandInput, Json, Template, Tool, ToolCommand};
@@ -25,7 +25,9 @@ impl Lowerer {
     pub(super) fn check_command_keys(&mut self, entries: &[Entry]) {
         let key_span = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
         let Some(command) = key_span("command") else {
-            for (key, span) in ["stdin", "dash"].into_iter().filter_map(|key| Some((key, key_span(key)?))) {
+            for (key, span) in
+                ["stdin", "dash", "cwd"].into_iter().filter_map(|key| Some((key, key_span(key)?)))
+            {
                 self.findings.push(command_key::without_command(self.at(span), key));
             }
             return;
@@ -63,6 +65,14 @@ impl Lowerer {
         }
     }
 
+    /// Reads `:cwd`.
+    pub(super) fn take_folder(&mut self, value: Datum) -> Option<String> {
+        let span = value.span;
+        let folder = Spanned::new(self.take_string("cwd", value)?, span);
+        self.findings.extend(path_start::check(self.at(span), &folder));
+        Some(folder.value)
+    }
+
     fn template(&mut self, text: Spanned<String>) -> Option<Spanned<Template>> {
         match Template::parse(&text.value) {
             Ok(template) => Some(Spanned::new(template, text.span)),
@@ -83,6 +93,9 @@ impl Lowerer {
         if !program.is_empty() && tool.permissions.run.iter().all(|granted| granted != program) {
             tool.permissions.run.push(program.to_owned());
         }
+        // Outside of the project, the folder needs trust.
+        let folder = command.cwd.iter().filter(|folder| !tool.permissions.read.contains(folder)).cloned();
+        tool.permissions.read.extend(folder.collect::<Vec<_>>());
         // Mistakes in `:args` and in the words have consequences.
         if !self.is_incomplete() {
             for check in CHECKS {

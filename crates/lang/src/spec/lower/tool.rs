@@ -10,12 +10,12 @@ use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{
-    Argument, Confirm, Effect, Json, JsonKind, Origin, Permissions, SampleCall, Tool, ToolKind,
+    Argument, Confirm, Effect, Json, JsonKind, Origin, PathBase, Permissions, SampleCall, Tool, ToolKind,
 };
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
-const TOOL_KEYS: [&str; 21] = reference::names(&reference::TOOL);
+const TOOL_KEYS: [&str; 23] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.
@@ -35,6 +35,7 @@ impl Lowerer {
         if kind == ToolKind::Normal {
             self.check_command_keys(&entries);
         }
+        let allow = entries.iter().find(|entry| entry.key == "allow").map(|entry| entry.value.span);
         let mut has_misspelt_name = false;
         let mut accepts = Vec::new();
         for entry in entries {
@@ -77,6 +78,7 @@ impl Lowerer {
             self.findings.extend(rules::name_style::check(&tool));
         }
         self.finish_command(&mut tool);
+        self.check_base(&tool, allow.unwrap_or(span));
         self.check_arguments(&tool);
         tool.valid = !self.is_incomplete();
         Some(tool)
@@ -129,6 +131,7 @@ impl Lowerer {
             "command" => self.lower_command(tool.command.get_or_insert_default(), value),
             "stdin" => tool.command.get_or_insert_default().stdin = self.take_input(value),
             "dash" => tool.command.get_or_insert_default().allows_dash = self.take_flag("dash", &value),
+            "cwd" => tool.command.get_or_insert_default().cwd = self.take_folder(value),
             "timeout" => {
                 let expected = "a duration such as \"5s\" or \"500ms\"";
                 tool.timeout = self.take_parsed("timeout", value, expected, parse_duration);
@@ -138,6 +141,7 @@ impl Lowerer {
             }
             "max-result" => tool.max_result = self.take_max_result(value),
             "allow" => tool.permissions = self.lower_permissions(value),
+            "base" => tool.base = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
             "effect" => tool.effect = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
             "confirm" => {
                 let is_code = matches!(value.kind, DatumKind::Invalid | DatumKind::Quoted(_))
@@ -162,6 +166,27 @@ impl Lowerer {
                 let at = self.at(key_span);
                 self.findings.push(rules::unknown_tool_key::finding(at, &key, "a tool", &TOOL_KEYS));
             }
+        }
+    }
+
+    /// Reports relative paths that a tool with `:base project` cannot have: the current project may be anybody's.
+    fn check_base(&mut self, tool: &Tool, allow: Span) {
+        let Permissions { read, write, run, .. } = &tool.permissions;
+        if tool.base != PathBase::Project {
+            return;
+        }
+        let is_relative = |path: &&String| !path.starts_with(['~', '$']) && Path::new(path).is_relative();
+        let leaves = |path: &str| Path::new(path).components().any(|part| part == Component::ParentDir);
+        let is_hidden = |path: &str| {
+            Path::new(path).components().any(
+                |part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".")),
+            )
+        };
+        for path in read.iter().chain(write).chain(run).filter(is_relative).filter(|path| leaves(path)) {
+            self.findings.push(rules::wrong_value::outside_base(self.at(allow), path));
+        }
+        for path in write.iter().filter(is_relative).filter(|path| is_hidden(path) && !leaves(path)) {
+            self.findings.push(rules::wrong_value::hidden_in_base(self.at(allow), path));
         }
     }
 
@@ -256,6 +281,7 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> T
         memory: None,
         max_result: None,
         permissions: Permissions::default(),
+        base: PathBase::default(),
         effect: Effect::default(),
         category: None,
         confirm: Confirm::Never,

@@ -55,6 +55,18 @@ pub(in crate::spec) fn keyword(at: Location, key: &str, word: &str) -> Diagnosti
     }
 }
 
+/// Reports a path outside of the folder that a tool with `:base project` works in.
+pub(in crate::spec) fn outside_base(at: Location, path: &str) -> Diagnostic {
+    let path = super::quoted(path);
+    Diagnostic::new(&WRONG_VALUE, at, format!("with `:base project`, a relative path cannot begin outside of the project: {path}"))
+}
+
+/// Reports a hidden path that a tool with `:base project` may not write.
+pub(in crate::spec) fn hidden_in_base(at: Location, path: &str) -> Diagnostic {
+    let path = super::quoted(path);
+    Diagnostic::new(&WRONG_VALUE, at, format!("with `:base project`, hidden files of the project cannot be written: {path}"))
+}
+
 /// Reports a value that may be an API key. The message does not repeat it.
 pub(in crate::spec) fn key_variable(at: Location) -> Diagnostic {
     Diagnostic::new(&WRONG_VALUE, at, "`:api-key-env` takes the name of an environment variable").note(

@@ -86,7 +86,10 @@ impl ContractReporter {
 
     /// Reports the permissions that have no effect on a program.
     pub(super) fn report_command(load: &mut Load, tool: &Tool) {
-        report_unused(load, tool, &HashSet::from(["run", "env"]));
+        let folder = tool.command.as_ref().and_then(|command| command.cwd.as_ref());
+        let reads_only_folder = tool.permissions.read.iter().all(|path| Some(path) == folder);
+        let used = ["run", "env"].into_iter().chain(reads_only_folder.then_some("read"));
+        report_unused(load, tool, &used.collect());
     }
 
     /// Reports the findings of one file of `script`. Adds the permissions that the file uses to `used`.

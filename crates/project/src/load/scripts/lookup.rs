@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deftool_lang::spec::{Argument, Tool};
+use deftool_lang::spec::{Argument, PathBase, Tool};
 use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions};
 
 use super::file::{access_error, read_script, script_candidates};
@@ -29,7 +29,8 @@ impl CachedTool {
                     Some(ScriptLookup::Unreadable(found, access_error(path)?.to_string()))
                 };
                 let command = tool.command.as_ref().map(|command| {
-                    let script = bound(Script::of_command(&tool.name.value, command), tool, root);
+                    let script =
+                        bound(Script::of_command(&tool.name.value, command), tool, cache.base_of(tool, root));
                     let same = previous.filter(|previous| is_same_script(previous, &script));
                     ScriptLookup::Command(same.map_or_else(|| Arc::new(script), Arc::clone))
                 });
@@ -40,7 +41,8 @@ impl CachedTool {
                 Err(error) => ScriptLookup::Unreadable(found, error.to_string()),
                 Ok(file) => {
                     unit = Unit::of(cache, root, &found.path, &file, from);
-                    let mut script = bound(file.script.for_tool(&tool.name.value), tool, root);
+                    let mut script =
+                        bound(file.script.for_tool(&tool.name.value), tool, cache.base_of(tool, root));
                     script.modules = unit.modules();
                     script.linked = unit.linked_folders(&cache.linked_folders(root));
                     // Compiled here, where several threads work.
@@ -92,6 +94,16 @@ impl CachedTool {
     }
 }
 
+impl Cache {
+    /// Returns the folder that the relative paths of a tool of the project at `root` belong to.
+    fn base_of<'f>(&'f self, tool: &Tool, root: &'f Path) -> &'f Path {
+        match &self.user {
+            Some(Ok(current)) if tool.base == PathBase::Project => current,
+            Some(_) | None => root,
+        }
+    }
+}
+
 impl ScriptLocation {
     /// Returns the first existing path. `NAME.lua` comes before `NAME.luau`.
     fn among(candidates: &[PathBuf], cache: &Cache) -> Option<Self> {
@@ -101,7 +113,7 @@ impl ScriptLocation {
     }
 }
 
-/// Sets what a script gets from its spec.
+/// Sets what a script gets from its spec. `root`: the folder that its relative paths belong to.
 fn bound(mut script: Script, tool: &Tool, root: &Path) -> Script {
     let parameter = |argument: &Argument| Parameter {
         name: argument.name.value.clone(),

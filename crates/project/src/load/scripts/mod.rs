@@ -19,13 +19,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool_lang::spec::{Tool, ToolKind};
+use deftool_lang::spec::{PathBase, Tool, ToolKind};
+use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
 use self::findings::ScriptReporter;
 use super::cache::Cache;
 use super::model::{CachedTool, LastLoad};
-use crate::model::Load;
+use crate::model::{Load, ScriptState, ToolOrigin};
 use crate::parallel;
 
 pub(super) use file::find_script;
@@ -83,8 +84,14 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
     let mut tools = std::mem::take(&mut load.tools);
     for (loaded, cached) in tools.iter_mut().zip(known) {
         let Some(mut cached) = cached else { continue };
-        Arc::make_mut(loaded).script = reporter.report(load, &mut cached);
+        let state = reporter.report(load, &mut cached);
+        Arc::make_mut(loaded).script = in_current_folder(cache, &loaded.tool, state);
         cache.tools.insert(address(&loaded.tool), cached);
+    }
+    if cache.user.is_some() {
+        for loaded in &mut tools {
+            Arc::make_mut(loaded).origin = ToolOrigin::User;
+        }
     }
     load.tools = tools;
     reporter.finish(cache, load);
@@ -124,6 +131,7 @@ pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
         if !cached.is_clean {
             return None;
         }
+        let state = in_current_folder(cache, &cached.tool, state);
         Arc::make_mut(last.load.tools.get_mut(index)?).script = state;
         cache.tools.insert(address(&cached.tool), cached);
     }
@@ -140,6 +148,17 @@ pub(super) fn keep_load(cache: &mut Cache, load: &Load) {
         keys.for_each(|key| users.entry(*key).or_default().push(index));
     }
     cache.last = Some(LastLoad { load: load.clone(), users, is_reused: false });
+}
+
+/// Returns the state of a script. A tool with `:base project` cannot run where the user is in no project or folder of one.
+fn in_current_folder(cache: &Cache, tool: &Tool, state: ScriptState) -> ScriptState {
+    match (&cache.user, &state) {
+        (Some(Err(why)), ScriptState::Ready(_)) if tool.base == PathBase::Project => {
+            let message = format!("`{}` works in the current project: {why}", tool.name.value);
+            ScriptState::Broken(ToolError::new(ToolErrorKind::Permission, message))
+        }
+        _ => state,
+    }
 }
 
 /// Returns the identity of a tool across loads. Entries with this key also hold the `Arc`, so it is not reused.

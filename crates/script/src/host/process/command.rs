@@ -1,5 +1,6 @@
 //! Calls of tools that are programs (`:command`): without Lua, and otherwise like `process.run` in a script.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::schema::Arguments;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::control::{Answer, Control};
 use crate::convert::MAX_BYTES;
 use crate::error::message;
+use crate::path::resolve_path;
 use crate::script::Script;
 
 /// Maximum length of the output of errors in a message, in characters. The end is kept.
@@ -30,13 +32,14 @@ pub(crate) struct Ended {
 /// Returns the words and the input of a call.
 ///
 /// # Errors
-/// If a value cannot be passed to the program.
+/// If a value cannot be passed to the program, or if the home folder is not known.
 pub(crate) fn fill(
     script: &Script,
     command: &ToolCommand,
     arguments: &Arguments,
 ) -> Result<FilledCommand, ToolError> {
-    command.fill(arguments).map_err(|error| {
+    let home = if command.names_home() { home_folder()? } else { String::new() };
+    command.fill(arguments, &home).map_err(|error| {
         let path = format!(".{}", error.argument);
         let message = format!("`{}`: {path}: {error}", script.tool);
         let refused = ToolError::new(ToolErrorKind::InvalidArguments, message).at(path);
@@ -48,6 +51,14 @@ pub(crate) fn fill(
             refused
         }
     })
+}
+
+/// Returns the home folder, in place of `~`.
+fn home_folder() -> Result<String, ToolError> {
+    let folder = resolve_path(Path::new(""), "~").and_then(|folder| {
+        folder.into_os_string().into_string().map_err(|_| String::from("the home folder is not valid UTF-8"))
+    });
+    folder.map_err(|why| ToolError::new(ToolErrorKind::Load, why))
 }
 
 /// Returns the answer of a call whose program has ended.
@@ -126,7 +137,7 @@ pub(crate) async fn call(
     use crate::control::{Watched, now};
     use crate::io;
 
-    let request = request(fill(script, command, arguments)?)?;
+    let request = request(fill(script, command, arguments)?, command.cwd.clone())?;
     control.limit_call(now());
     let _watched = Watched::start(control);
     let kill_handle = Arc::new(KillHandle::default());
@@ -145,9 +156,13 @@ pub(crate) async fn call(
                 Poll::Ready(Err(ToolError { message, ..error }))
             }
             None => running.as_mut().poll(context).map_err(|error| {
-                // The program is granted, so it is missing or cannot be started.
-                let problem = error.message.replacen(&missing, "", 1);
-                ToolError::new(ToolErrorKind::Load, format!("{problem}; install it, or change `:command`"))
+                let text = error.message;
+                let message = match text.strip_prefix("cwd ") {
+                    Some(problem) => format!("`:cwd` {problem}; create the folder, or change `:cwd`"),
+                    // The program is granted, so it is missing or cannot be started.
+                    None => format!("{}; install it, or change `:command`", text.replacen(&missing, "", 1)),
+                };
+                ToolError::new(ToolErrorKind::Load, message)
             }),
         }
     })
@@ -165,7 +180,7 @@ pub(crate) async fn call(_: &Script, _: &ToolCommand, _: &Arguments, _: &Arc<Con
 
 /// Returns the run of a filled command, within the limits of `process.run`.
 #[cfg(unix)]
-fn request(filled: FilledCommand) -> Result<super::run::RunRequest, ToolError> {
+fn request(filled: FilledCommand, cwd: Option<String>) -> Result<super::run::RunRequest, ToolError> {
     use super::table;
 
     let FilledCommand { words, stdin } = filled;
@@ -185,7 +200,7 @@ fn request(filled: FilledCommand) -> Result<super::run::RunRequest, ToolError> {
     Ok(super::run::RunRequest {
         argv: words,
         stdin: stdin.map(String::into_bytes),
-        cwd: None,
+        cwd,
         variables: Vec::new(),
         timeout: None,
         max_output: MAX_BYTES,

@@ -46,10 +46,10 @@ impl ProgramGrants {
     }
 
     /// Returns the file of the granted program `name`. A bare name is looked up in this process's `PATH`, but never in
-    /// the current directory; a path is relative to the project.
+    /// the current directory; a path is relative to the project, absolute, or in a folder of the user.
     pub(super) fn find(&self, name: &str) -> Result<PathBuf, HostError> {
         if name.contains(std::path::is_separator) {
-            let path = self.root.join(name);
+            let path = resolve_path(&self.root, name).map_err(script_error)?;
             return match std::fs::metadata(&path) {
                 Ok(metadata) if is_program(&metadata) => Ok(path),
                 Ok(_) => Err(script_error(format!("{} is not executable", clean(name, 200)))),
