@@ -90,3 +90,16 @@ fn testing_page_project_passes_its_tests() {
     let printed = run(&mut shell_in(folder.path()), "deftool check --strict && deftool test");
     assert!(printed.contains("6 tests in 3 files: 6 ok") && !printed.contains("FAIL"), "{printed}");
 }
+
+/// The gate runs the README's two commands, as they are written there.
+#[test]
+fn the_gate_runs_the_commands_of_the_readme() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let (readme, gate) = (read("README.md"), read(".ci/run"));
+    let commands: Vec<&str> =
+        readme.lines().filter(|line| line.starts_with("cargo run") || *line == "cargo test").collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for command in commands {
+        assert!(gate.lines().any(|line| line.ends_with(&format!("step {command}"))), "{command}");
+    }
+}
