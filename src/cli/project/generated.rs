@@ -1,12 +1,13 @@
 //! Generated files: written only if their content changes, and compared in CI.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use deftool_process::files::replace_file;
+use deftool_process::files::{Readers, is_stream, open_regular};
 use deftool_project::{ProjectError, display_name};
 
+use super::outputs::write_output;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::diff::unified;
 use crate::cli::terminal::output::{clean, eprint_progress, print, print_diff};
@@ -57,25 +58,24 @@ impl OutputOptions {
     }
 }
 
-/// Writes the file `name` at `path` and reports the effect. A pipe or device, such as `/dev/stdout`, is written to.
+/// Writes the file `name` at `path` and reports the effect.
 fn write(path: &Path, name: &str, text: &str) -> Result<Put, CliError> {
     let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
-    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-        let mut stream = std::fs::OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-        stream.write_all(text.as_bytes()).map_err(unwritable)?;
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let found = if is_file { read(path).map_err(unwritable)? } else { None };
+    if found.as_deref() == Some(text) {
+        eprint_progress(&format!("unchanged  {}", clean(name)));
+        return Ok(Put::Unchanged);
+    }
+    let is_new = path.symlink_metadata().is_err();
+    if let Some(folder) = path.parent().filter(|_| is_new) {
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    write_output(path, text.as_bytes(), Readers::Default).map_err(unwritable)?;
+    if is_stream(path) {
         return Ok(Put::Replaced);
     }
-    let (put, effect) = match read(path).map_err(unwritable)? {
-        Some(found) if found == text => (Put::Unchanged, "unchanged"),
-        Some(_) => {
-            replace_file(path, text.as_bytes()).map_err(unwritable)?;
-            (Put::Replaced, "written")
-        }
-        None => {
-            write_file(path, text)?;
-            (Put::Created, "created")
-        }
-    };
+    let (put, effect) = if is_new { (Put::Created, "created") } else { (Put::Replaced, "written") };
     eprint_progress(&format!("{effect}  {}", clean(name)));
     Ok(put)
 }
@@ -97,10 +97,11 @@ fn compare(path: &Path, name: &str, text: &str, command: &str) -> Result<Put, Cl
     Ok(if is_same { Put::Unchanged } else { Put::OutOfDate })
 }
 
-/// Reads a file; `None` if it does not exist.
+/// Reads a regular file; `None` if it does not exist.
 fn read(path: &Path) -> std::io::Result<Option<String>> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+    let mut bytes = Vec::new();
+    match open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -6,6 +6,7 @@ mod chat;
 mod check_watch;
 mod ci;
 mod doctor;
+mod doors;
 mod fix;
 mod fmt;
 mod fuzz;

@@ -148,6 +148,7 @@ pages! {
     init,
     mcp,
     org,
+    outputs,
     repairs,
     results,
     rule,

@@ -8,6 +8,8 @@ use std::io::{Error, ErrorKind, Read, Result, Seek};
 use std::path::Path;
 use std::time::Duration;
 
+use super::output::is_stream;
+
 /// Pause between two attempts to lock a file.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -96,15 +98,15 @@ pub fn create_private(path: &Path, what: &str, beginning: &str) -> Result<File> 
     Ok(file)
 }
 
-/// Like [`create_private`], for an output that the user names: it may also be a pipe or a device, such as `/dev/stdout`.
+/// Like [`create_private`], for an output that the user names: it may also be a [stream](is_stream), such as `/dev/stdout`.
 ///
 /// # Errors
 /// Like [`create_private`].
 pub fn create_output(path: &Path, what: &str, beginning: &str) -> Result<File> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => File::options().write(true).open(path),
-        Ok(_) | Err(_) => create_private(path, what, beginning),
+    if is_stream(path) {
+        return File::options().write(true).open(path);
     }
+    create_private(path, what, beginning)
 }
 
 /// Creates a folder and its parents if they do not exist. Only their user can access new folders.

@@ -9,6 +9,15 @@ use super::leftover::create_beside;
 /// The UTF-8 byte order mark, which some editors write.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// The umask decides.
+    Default,
+    /// Only the user: it contains conversations.
+    User,
+}
+
 /// Replaces the text `before` of the file at `path` with `after`, unless another process has done it. A byte order mark
 /// is kept.
 ///
@@ -38,23 +47,36 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::fs::canonicalize(path)?;
     let metadata = std::fs::metadata(&path)?;
-    // A rename requires only a writable folder, so check the permissions of the file, too.
-    if metadata.permissions().readonly() {
-        return Err(Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
-    }
-    OpenOptions::new().write(true).open(&path)?;
+    check_writable(&path, &metadata)?;
     // Open until after the rename: a file without a lock is removed as left behind.
     let (file, temporary) = create_beside(&path)?;
-    let written = fill(&file, bytes, &metadata).and_then(|()| std::fs::rename(&temporary, &path));
+    let written = fill(&file, bytes, Some(&metadata), Readers::Default)
+        .and_then(|()| std::fs::rename(&temporary, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
     written
 }
 
-fn fill(mut file: &File, bytes: &[u8], like: &Metadata) -> Result<()> {
-    keep_owner(file, like);
-    file.set_permissions(like.permissions())?;
+/// Checks that the user may write an existing file: a rename requires only a writable folder.
+pub(super) fn check_writable(path: &Path, metadata: &Metadata) -> Result<()> {
+    if metadata.permissions().readonly() {
+        return Err(Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
+    }
+    OpenOptions::new().write(true).open(path).map(drop)
+}
+
+/// Writes a temporary file that is to replace the file `like`.
+pub(super) fn fill(mut file: &File, bytes: &[u8], like: Option<&Metadata>, readers: Readers) -> Result<()> {
+    if let Some(like) = like {
+        keep_owner(file, like);
+        file.set_permissions(like.permissions())?;
+    }
+    #[cfg(unix)]
+    if readers == Readers::User {
+        // This fails on file systems without permissions. There is no alternative.
+        let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    }
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use deftool_lang::tool::{
     Attachment, CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage,
 };
+use deftool_process::files::Readers;
 use deftool_project::{
     Generation, GenerationRunner, Load, LoadOptions, ScriptState, ToolOrigin, permission_requests,
 };
@@ -25,6 +26,7 @@ use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::CommandDirs;
+use crate::cli::project::outputs::write_output;
 use crate::cli::project::rerun::Rerun;
 use crate::cli::project::trust::ProjectTrust;
 use crate::cli::project::user::ProjectRoots;
@@ -195,7 +197,8 @@ fn write_media<'o>(output: &'o ToolOutput, file: &Path) -> Result<&'o Attachment
     }
     let only = media.first().and_then(|only| Some((only, only.bytes()?)));
     let (only, bytes) = only.ok_or("--output: the result has no image or audio")?;
-    std::fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    write_output(file, bytes, Readers::Default)
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     Ok(only)
 }
 

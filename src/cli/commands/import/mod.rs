@@ -14,7 +14,7 @@ use deftool_lang::spec::{FileKind, Tool, ToolForms, form_of_tool, format_generat
 use deftool_lang::syntax::{parse, write};
 use deftool_lang::text::{Sources, count, one_line};
 use deftool_mcp::{Offer, inspect};
-use deftool_process::files::replace_file;
+use deftool_process::files::Readers;
 use deftool_project::{
     Generation, Input, SourceText, display_name, find_root, read_source, read_stream, read_tool_forms,
     script_candidates,
@@ -24,6 +24,7 @@ use deftool_script::scaffold;
 use crate::cli::options::{ProjectOptions, one_of};
 use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::inputs::{CommandDirs, command_dirs};
+use crate::cli::project::outputs::write_output;
 use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_progress, print};
 use crate::cli::worker::Servers;
 use crate::cli::worker::offer::offer_of;
@@ -316,13 +317,15 @@ fn write_files(specs: &[(&str, String)], folder: &Path, force: bool) -> Result<(
             return Err(CliError::Usage(message));
         }
     }
-    for (((_, spec), path), file) in specs.iter().zip(&paths).zip(&existing) {
+    let is_replaced: Vec<bool> = paths.iter().map(|path| path.symlink_metadata().is_ok()).collect();
+    for (((_, spec), path), is_replaced) in specs.iter().zip(&paths).zip(is_replaced) {
         let unwritable = |source| CliError::Unwritable { path: shown(path), source };
-        let action = match file {
-            Some(file) => replace_file(file, spec.as_bytes()).map(|()| "replaced"),
+        let action = if is_replaced {
+            write_output(path, spec.as_bytes(), Readers::Default).map(|()| "replaced")
+        } else {
             // Do not overwrite a file that was created in the meantime, for example under another name of the same
             // file.
-            None => create_file(path, spec.as_bytes()).map(|()| "created "),
+            create_file(path, spec.as_bytes()).map(|()| "created ")
         };
         eprint_progress(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
     }

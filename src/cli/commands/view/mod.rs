@@ -10,15 +10,16 @@ mod difference;
 mod follow;
 mod html;
 
-use std::io::Write;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deftool_lang::text::count;
-use deftool_process::files::create_output;
+use deftool_process::files::{Readers, open_regular};
 use deftool_record::EntryKind;
 
 use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::outputs::write_output;
 use crate::cli::terminal::output::{clean, eprint_error, eprint_progress, print};
 use crate::cli::worker::timelines;
 use html::{Page, ShownFile};
@@ -105,8 +106,16 @@ fn default_path(files: &[PathBuf]) -> PathBuf {
 /// Writes a page that only the user can read, because it contains conversations. Without `force`, an existing file must
 /// be an older page.
 fn write(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
-    let beginning = if force { "" } else { html::BEGINNING };
-    create_output(path, "page of `deftool view`", beginning)?.write_all(text.as_bytes())
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_file && !force {
+        let mut head = Vec::new();
+        open_regular(path)?.take(html::BEGINNING.len() as u64).read_to_end(&mut head)?;
+        if !head.is_empty() && head != html::BEGINNING.as_bytes() {
+            let why = "the existing file is not a page of `deftool view`; choose another name";
+            return Err(Error::new(ErrorKind::AlreadyExists, why));
+        }
+    }
+    write_output(path, text.as_bytes(), Readers::User)
 }
 
 impl Page {
