@@ -21,7 +21,7 @@ use crate::cli::terminal::stdio::stdout;
 use crate::cli::worker;
 use crate::cli::worker::journal::PastRequests;
 use crate::cli::worker::journal::context::JournalContext;
-use crate::cli::worker::message::user_message;
+use crate::cli::worker::message::{NamedBy, user_message};
 use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::{
     ClientWorkers, OpenWorker, OpenedWorker, close_remote, is_user_worker, journal, serve_client,
@@ -87,7 +87,7 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
             let workers = Arc::clone(user.as_ref().filter(|_| chosen.is_user).unwrap_or(&own));
             open_worker(workers, chosen, past.clone()).map_err(|error| error.to_string()).boxed()
         }),
-        read_files: Box::new(|prompt, files| user_message(prompt, files, String::new())),
+        read_files: Box::new(|prompt, files| user_message(prompt, (files, NamedBy::Line), String::new())),
     };
     let exit =
         serve_client("a program", |stop| serve(host, script_events, std::io::stdin(), stdout(), stop))?;

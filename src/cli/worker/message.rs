@@ -6,8 +6,18 @@ use std::path::{Path, PathBuf};
 
 use deftool_chat::Message;
 use deftool_lang::tool::{Attachment, MediaType};
+use deftool_process::files::open_regular;
 
 use crate::cli::terminal::stdin::{MAX_INPUT, read_bytes, text_of};
+
+/// Who names the files of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum NamedBy {
+    /// The user, on the command line: a file may be a pipe, as in `-f <(git diff)`.
+    User,
+    /// A line of a batch or a client: a file must be a regular file, because reading a pipe could wait forever.
+    Line,
+}
 
 /// Returns the message of a prompt, then files, then `context`.
 ///
@@ -15,13 +25,13 @@ use crate::cli::terminal::stdin::{MAX_INPUT, read_bytes, text_of};
 /// If a file cannot be read, or is neither text nor an image or audio. The message begins with its name.
 pub(in crate::cli) fn user_message(
     prompt: String,
-    files: &[PathBuf],
+    (files, named_by): (&[PathBuf], NamedBy),
     context: String,
 ) -> Result<Message, String> {
     let (mut parts, mut attachments) = (vec![prompt], Vec::new());
     for path in files {
         let name = path.display();
-        let content = read_file(path, &mut attachments).map_err(|why| format!("{name}: {why}"))?;
+        let content = read_file(path, named_by, &mut attachments).map_err(|why| format!("{name}: {why}"))?;
         parts.push(format!("<file name=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')));
     }
     parts.push(context);
@@ -37,8 +47,12 @@ pub(in crate::cli) fn user_message(
 const MEDIA: [&str; 7] = ["png", "jpg", "jpeg", "gif", "webp", "wav", "mp3"];
 
 /// Returns the text of a file. An image or audio is added to `attachments`, and its line is returned.
-fn read_file(path: &Path, attachments: &mut Vec<Attachment>) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+fn read_file(path: &Path, named_by: NamedBy, attachments: &mut Vec<Attachment>) -> Result<String, String> {
+    let opened = match named_by {
+        NamedBy::User => File::open(path),
+        NamedBy::Line => open_regular(path),
+    };
+    let file = opened.map_err(|error| format!("cannot be read: {error}"))?;
     let mut bytes = read_bytes(file, MAX_INPUT)?;
     let is_media = |extension: &OsStr| MEDIA.iter().any(|known| extension.eq_ignore_ascii_case(known));
     // A text may begin like an image.

@@ -11,7 +11,7 @@ use super::RunOptions;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::eprint_line;
 use crate::cli::terminal::stdin::read_stdin;
-use crate::cli::worker::message::user_message;
+use crate::cli::worker::message::{NamedBy, user_message};
 
 /// Time without input after which a note explains that stdin is read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(in crate::cli) fn read_prompt(options: &RunOptions) -> Result<Option<Message
         eprint_line(&format!("note: added {added} of stdin to the prompt; use --no-stdin to ignore stdin"));
     }
     let context = if argument.is_some() { input } else { String::new() };
-    let message = user_message(prompt, &options.files, context);
+    let message = user_message(prompt, (&options.files, NamedBy::User), context);
     message.map(Some).map_err(|error| CliError::Usage(format!("-f {error}")))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::stdin::{MAX_INPUT, read_bytes};
-use crate::cli::worker::message::user_message;
+use crate::cli::worker::message::{NamedBy, user_message};
 
 /// A file of jobs.
 pub(super) struct JobFile {
@@ -82,7 +82,7 @@ impl JobLine<'_> {
     ///
     /// # Errors
     /// If the line is not a job, or one of its files cannot be read: the name of the job, or an empty one, and the message.
-    pub(super) fn request(&self, defaults: &SubmitRequest) -> Result<SubmitRequest, (String, String)> {
+    pub(super) async fn request(&self, defaults: &SubmitRequest) -> Result<SubmitRequest, (String, String)> {
         let job = serde_json::from_slice(self.content);
         let Members { prompt, job_name, params, files } =
             job.map_err(|error| (String::new(), self.syntax_error(&error)))?;
@@ -90,7 +90,10 @@ impl JobLine<'_> {
         let message = if prompt.trim().is_empty() && files.is_empty() {
             Err(String::from("the prompt is empty"))
         } else {
-            user_message(prompt, &files, String::new())
+            // Not in the event loop: the other jobs and signals go on.
+            let message = move || user_message(prompt, (&files, NamedBy::Line), String::new());
+            let read = tokio::task::spawn_blocking(message).await;
+            read.unwrap_or_else(|error| Err(error.to_string()))
         };
         match message {
             Ok(message) => {

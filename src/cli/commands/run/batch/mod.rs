@@ -255,7 +255,7 @@ impl Batch<'_> {
             trace: trace::caller(),
             ..SubmitRequest::default()
         };
-        let submit = match job.request(&defaults) {
+        let submit = match job.request(&defaults).await {
             Ok(submit) => submit,
             Err((job_name, message)) => {
                 return Some(JobResult::not_submitted(job.index, &job_name, INVALID_JOB, message));
