@@ -27,6 +27,7 @@ Without a subcommand, lists the trusted projects and their permissions.
 Examples:
   deftool trust
   deftool trust grant
+  deftool trust grant --user-tools
   deftool trust revoke my-agent"
 )]
 pub(in crate::cli) struct TrustOptions {
@@ -46,6 +47,9 @@ pub(in crate::cli) enum TrustAction {
         folder: Option<PathBuf>,
         #[command(flatten)]
         project: ProjectOptions,
+        /// Grant your own tools what they require to change the folder, and its project nothing
+        #[arg(long)]
+        user_tools: bool,
         /// Print the permissions without granting them
         #[arg(long)]
         dry_run: bool,
@@ -68,8 +72,8 @@ pub(in crate::cli) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();
     match &options.action {
         None => list(&store, options.format.is_json()),
-        Some(TrustAction::Grant { folder, project, dry_run }) => {
-            grant(&store, folder.as_deref().or(project.directory()), *dry_run)
+        Some(TrustAction::Grant { folder, project, user_tools, dry_run }) => {
+            grant(&store, folder.as_deref().or(project.directory()), *user_tools, *dry_run)
         }
         Some(TrustAction::Revoke { folder, project, all }) => {
             revoke(&store, folder.as_deref().or(project.directory()), *all)
@@ -113,7 +117,8 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, CliError> {
+/// Grants the permissions of a project or, with `user_tools` or outside of projects, those of the user's tools in a folder.
+fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
     let roots = ProjectRoots::find(&dirs.project)?;
     let root = roots.trusted_folder();
@@ -124,16 +129,24 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
     // Tools that replace those of the user, and those of the user that change the current project, need trust.
     let user = roots.current();
     let generation = roots.join(generation, |root| Generation::load_of_user(root, &dirs.current, &user));
+    let is_of_user = user_tools || roots.project.is_none();
     let mut wanted = permission_requests(&generation.load, generation.tools());
-    // Include keys that are not set: other shells may set them.
-    wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
-    wanted.extend(server_permission_requests(&generation.load));
-    wanted.extend(bios_permission_requests(&generation.load));
-    let load = &generation.load;
-    wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
+    wanted.retain(|request| request.is_of_user() == is_of_user);
+    if !is_of_user {
+        // Include keys that are not set: other shells may set them.
+        wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
+        wanted.extend(server_permission_requests(&generation.load));
+        wanted.extend(bios_permission_requests(&generation.load));
+        let load = &generation.load;
+        wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
+    }
     let shown = exact(&root.to_string_lossy());
+    if let (true, Err(why)) = (is_of_user, &user) {
+        return Err(CliError::Usage(format!("your tools cannot work here: {why}")));
+    }
     if wanted.is_empty() {
-        eprint_progress(&format!("nothing to grant: {shown} requires only read access to its own files"));
+        let what = if is_of_user { "your tools require" } else { "it requires" };
+        eprint_progress(&format!("nothing to grant in {shown}: {what} only read access to its files"));
         return Ok(Exit::Clean);
     }
     let key = store_key(root).ok_or_else(|| {
@@ -150,7 +163,11 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
     store
         .change(|projects| {
             // Replaces the old set, so permissions that are no longer required are revoked.
-            let mut granted = PermissionSet::default();
+            let before = projects.remove(&key).unwrap_or_default();
+            let mut granted = match is_of_user {
+                true => PermissionSet { own: None, ..before },
+                false => PermissionSet { own: before.own, ..PermissionSet::default() },
+            };
             for request in wanted {
                 granted.add(request.grants);
             }

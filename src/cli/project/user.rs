@@ -10,12 +10,15 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::spec::PathBase;
+use deftool_lang::text::count;
 use deftool_process::files::{untrusted_parent_reason, untrusted_reason};
 use deftool_project::{
     CurrentFolder, Generation, Listener, LiveProject, Load, ProjectError, ToolOrigin, find_root, load_specs,
     resolve_inputs, resolve_links,
 };
 
+use super::trust::state_folder;
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::{clean, eprint_line};
 use crate::cli::terminal::shell::quote;
@@ -111,10 +114,34 @@ impl ProjectRoots {
 
     /// Returns the folder that tools of the user with `:base project` work in.
     pub(in crate::cli) fn current(&self) -> CurrentFolder {
-        match why_unusable(&self.current) {
+        // Links are resolved once: a link that is changed later leads nowhere else.
+        let folder = resolve_links(&self.current);
+        match self.why_unusable(&folder) {
             Some(why) => Err(Arc::from(why)),
-            None => Ok(Arc::from(&*self.current)),
+            None => Ok(Arc::from(folder)),
         }
+    }
+
+    /// Returns why tools of the user do not work in `folder`, a path without links, as in a project: it has too much of the
+    /// user, or what decides about tools.
+    fn why_unusable(&self, folder: &Path) -> Option<String> {
+        let shown = clean(&folder.display().to_string());
+        let Some(home) = std::env::var_os(HOME).filter(|home| Path::new(home).is_absolute()) else {
+            return Some(format!("the home folder is not known, so `{shown}` may contain it; set {HOME}"));
+        };
+        if folder.parent().is_none() || resolve_links(Path::new(&home)).starts_with(folder) {
+            return Some(format!(
+                "`{shown}` is your home folder or contains it; run the command in a project, or name one with -C"
+            ));
+        }
+        let of_deftool = self.user.iter().cloned().chain(state_folder());
+        let overlaps = |kept: PathBuf| {
+            let kept = resolve_links(&kept);
+            kept.starts_with(folder) || folder.starts_with(&kept)
+        };
+        of_deftool.into_iter().any(overlaps).then(|| {
+            format!("`{shown}` is a folder of deftool or contains one; run the command in a project, or name one with -C")
+        })
     }
 
     /// Returns the same projects, whose user works in `folder`. `None`: in a project, or if the user has no tools.
@@ -204,6 +231,15 @@ impl ProjectRoots {
         }
     }
 
+    /// Reports the tools of the user that cannot work in the folder of the command.
+    fn eprint_left_out(&self, user: &Generation) {
+        let left_out = user.tools().filter(|loaded| loaded.tool.base == PathBase::Project).count();
+        if let (Err(why), 1..) = (self.current(), left_out) {
+            let tools = count(left_out, "tool");
+            eprint_line(&format!("note: {tools} of yours with :base project cannot work here: {why}"));
+        }
+    }
+
     /// Opens the user's own project. Reports its errors, also after each reload.
     pub(in crate::cli) fn open_user(&self, from: &Path, listener: Option<Listener>) -> Option<LiveProject> {
         let root = self.user()?.to_owned();
@@ -218,23 +254,11 @@ impl ProjectRoots {
         });
         let opened = LiveProject::open_of_user(&root, from, self.current(), Some(reported));
         let opened = opened.map_err(|error| eprint_ignored(&root, &error.to_string())).ok()?;
-        eprint_first_error(&root, &opened.current().load);
+        let generation = opened.current();
+        eprint_first_error(&root, &generation.load);
+        self.eprint_left_out(&generation);
         Some(opened)
     }
-}
-
-/// Returns why tools of the user do not work in a folder as a project: everything of the user would be in it.
-fn why_unusable(folder: &Path) -> Option<String> {
-    let folder = resolve_links(folder);
-    let home = std::env::var_os(HOME).map(|home| resolve_links(Path::new(&home)));
-    let contains_home = home.is_some_and(|home| home.starts_with(&folder));
-    if folder.parent().is_some() && !contains_home {
-        return None;
-    }
-    let folder = clean(&folder.display().to_string());
-    Some(format!(
-        "`{folder}` is your home folder or contains it; run the command in a project, or name one with -C"
-    ))
 }
 
 /// Returns a load of the user's own project, and reports its first error. If it failed, reports why.

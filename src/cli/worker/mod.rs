@@ -70,6 +70,8 @@ pub(in crate::cli) struct OpenWorker {
 pub(in crate::cli) enum Source<'s> {
     /// The command line.
     CommandLine,
+    /// A test of the model, which runs no tool of the project.
+    Try,
     /// A replayed recording. A replay requires no permission for servers and keys.
     Recording { worker: &'s str },
     /// A journal. Its server must be trusted like the `:endpoint` of a spec, which it replaces. `worker`: `None` without a
@@ -81,7 +83,7 @@ impl<'s> Source<'s> {
     /// Returns the worker that it names.
     pub(in crate::cli) fn worker(self) -> Option<&'s str> {
         match self {
-            Self::CommandLine => None,
+            Self::CommandLine | Self::Try => None,
             Self::Recording { worker } => Some(worker).filter(|name| !name.is_empty()),
             Self::Journal { worker, .. } => worker,
         }
@@ -103,7 +105,7 @@ pub(in crate::cli) fn open(
     let dirs = options.project.dirs()?;
     let mut named = options.worker.as_deref();
     let (recorded, stored) = match source {
-        Source::CommandLine => (None, None),
+        Source::CommandLine | Source::Try => (None, None),
         Source::Recording { worker } => (Some(worker), None),
         Source::Journal { path, worker, endpoint } => {
             named = named.or(worker);
@@ -137,6 +139,9 @@ pub(in crate::cli) fn open(
     }
     spec.api = Some(api_of(&spec, options.endpoint.as_deref()));
     let mut requirements = Requirements::of((&root, is_user), &generation, &spec);
+    if matches!(source, Source::Try) {
+        requirements.run_no_tools();
+    }
     if recorded.is_none() && !is_user {
         let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();
         match stored {

@@ -41,7 +41,8 @@ pub(in crate::cli) fn open_project(
     let Some(root) = roots.project.clone() else {
         // In the folder of the user's own project, its place selects it.
         let found = find_root(folder);
-        let is_selected = named.is_some() || found.is_ok() || matches!(source, Source::CommandLine);
+        let is_selected =
+            named.is_some() || found.is_ok() || matches!(source, Source::CommandLine | Source::Try);
         if is_selected && let Some(user) = open_user() {
             return Ok(user);
         }

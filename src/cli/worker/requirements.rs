@@ -19,6 +19,8 @@ pub(in crate::cli) struct Requirements {
     of_tools: Vec<PermissionRequest>,
     /// The number of its tools that can be run, and of its MCP servers.
     uses: usize,
+    /// Whether the worker is one of the user, whose MCP servers need no trust.
+    is_user: bool,
     /// The names of the tools that are left out.
     pub(in crate::cli) left_out: HashSet<String>,
 }
@@ -42,7 +44,12 @@ impl Requirements {
             of_tools.extend(servers.permission_requests(&generation.load));
             own.extend(bios_permission_request(&generation.load, spec));
         }
-        Self { servers, own, of_tools, uses, left_out: HashSet::new() }
+        Self { servers, own, of_tools, uses, is_user, left_out: HashSet::new() }
+    }
+
+    /// Drops the permissions of tools and MCP servers.
+    pub(in crate::cli) fn run_no_tools(&mut self) {
+        self.of_tools.clear();
     }
 
     /// Returns all permissions.
@@ -64,7 +71,9 @@ impl Requirements {
     ) -> Vec<PermissionRequest> {
         let missing = trust.refused(self.of_tools.clone());
         self.left_out = missing.iter().map(|request| request.tool.clone()).collect();
-        self.servers.leave_out(&generation.load, trust);
+        if !self.is_user {
+            self.servers.leave_out(&generation.load, trust);
+        }
         missing
     }
 }

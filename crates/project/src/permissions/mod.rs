@@ -51,9 +51,9 @@ impl Trust {
         if missing.is_empty() {
             return Ok(());
         }
+        let command = missing.grant_command();
         let message = format!(
-            "`{tool}` was not run: it requires {missing}, which is not trusted; review the spec, then run \
-             `deftool trust grant`"
+            "`{tool}` was not run: it requires {missing}, which is not trusted; review the spec, then run `{command}`"
         );
         Err(ToolError::new(ToolErrorKind::Permission, message))
     }

@@ -42,7 +42,7 @@ impl PermissionRequest {
 
     /// Returns whether a tool of the user requires it, not the project.
     pub fn is_of_user(&self) -> bool {
-        self.grants.own.as_ref().is_some_and(|own| own.len() == self.grants.len())
+        self.grants.is_of_user()
     }
 
     fn describe(&self, short: bool) -> String {

@@ -87,9 +87,22 @@ impl PermissionSet {
     /// Returns the permissions of a tool of the user that works in the current project: to change it and to run programs in
     /// it.
     pub(super) fn of_user_script(script: &Script) -> Self {
-        let Self { write, run, .. } = Self::of_script(script);
-        let write = write.into_iter().filter(|path| !is_outside(path)).collect();
-        let own = Self { write, run, ..Self::default() };
+        // The root was without links when the project was loaded. If it is a link now, nothing is inside.
+        let root = script.root.as_deref().unwrap_or(Path::new(""));
+        // The author of the folder chose where its links lead. Other paths are chosen by the user.
+        let is_in_folder =
+            |grant: &&PathGrant| !grant.name.starts_with(['~', '$']) && Path::new(&grant.name).is_relative();
+        let resolve = |paths: &[PathGrant]| -> Vec<String> {
+            let paths = paths.iter().filter(is_in_folder);
+            paths.map(|grant| display_path(&resolve_links(&grant.path), root)).collect()
+        };
+        let ScriptPermissions { read, write, run, .. } = &script.permissions;
+        let own = Self {
+            read: resolve(read).into_iter().filter(|path| is_outside(path)).collect(),
+            write: resolve(write).into_iter().collect(),
+            run: run.iter().map(|name| resolved_program(name)).collect(),
+            ..Self::default()
+        };
         Self { own: Some(Box::new(own)).filter(|own| !own.is_empty()), ..Self::default() }
     }
 
@@ -118,6 +131,16 @@ impl PermissionSet {
         let limits = usize::from(self.timeout_ms.is_some()) + usize::from(self.memory.is_some());
         let own = self.own.as_ref().map_or(0, |own| own.len());
         self.kinds().iter().map(|(_, values)| values.len()).sum::<usize>() + limits + own
+    }
+
+    /// Returns whether only tools of the user require these permissions.
+    pub fn is_of_user(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.len() == self.len())
+    }
+
+    /// Returns the command that grants these permissions in the current folder.
+    pub fn grant_command(&self) -> &'static str {
+        if self.is_of_user() { "deftool trust grant --user-tools" } else { "deftool trust grant" }
     }
 
     /// Returns whether the set is empty.
@@ -210,11 +233,12 @@ impl PermissionSet {
             0 => format!(":memory \"{}MiB\"", limit >> 20),
             _ => format!(":memory \"{limit}B\""),
         }));
-        if let Some(own) = &self.own {
-            let before = if parts.is_empty() { "" } else { "; " };
-            parts.push(format!("{before}{} in this folder, for your own tools", own.describe(short)));
-        }
-        parts.join(" ")
+        let own = self
+            .own
+            .as_ref()
+            .map(|own| format!("{} in this folder, for your own tools", own.describe(short)));
+        let of_project = Some(parts.join(" ")).filter(|text| !text.is_empty());
+        of_project.into_iter().chain(own).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -68,13 +68,15 @@ pub(in crate::cli) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     lines.extend(user_lines);
     if let Some(generation) = &generation {
         // A tool in place of one of the user requires trust.
-        let joined = user.map(|user| generation.beside(user));
+        let joined = user.clone().map(|user| generation.beside(user));
         lines.push(permissions::check(joined.as_ref().unwrap_or(generation)));
         lines.extend(files::check(generation));
     }
     lines.push(permissions::check_state());
     lines.extend(watching::check(generation.as_ref()));
-    lines.extend(server::check(options, generation.as_ref())?);
+    // Outside of projects, requests use the workers of the user.
+    let with_workers = generation.as_ref().or(user.as_deref());
+    lines.extend(server::check(options, with_workers)?);
     lines.extend(editor::check());
     if options.try_model {
         lines.extend(try_model::check(options)?);

@@ -16,6 +16,8 @@ use crate::cli::project::trust::{
 
 pub(super) fn check(generation: &Generation) -> Line {
     let mut requests = permission_requests(&generation.load, generation.tools());
+    // Those of the user's tools are no requirement of the project.
+    requests.retain(|request| !request.is_of_user());
     let tools = requests.len();
     let endpoints = endpoint_permission_requests(&generation.load, |name| environment(name).is_some());
     let keys = endpoints.iter().filter(|request| !request.grants.env.is_empty()).count();

@@ -56,7 +56,7 @@ pub(super) fn check(options: &DoctorOptions) -> Result<Vec<Line>, CliError> {
     };
     let request = RequestOptions { system: None, params: Vec::new(), yes: false };
     let scripts = ScriptOptions { isolate: Isolate::Threads, trust: false };
-    let opened = match open(&worker, &request, &scripts, Source::CommandLine) {
+    let opened = match open(&worker, &request, &scripts, Source::Try) {
         Ok(opened) => opened,
         Err(error) => return Ok(vec![not_sent(&error)]),
     };
@@ -85,8 +85,8 @@ fn not_sent(error: &CliError) -> Line {
 /// A prompt with the tool, and the replies.
 struct Trial {
     seen: Seen,
-    /// The arguments of the call that was read.
-    call: Option<Value>,
+    /// The name and the arguments of the call that was read.
+    call: Option<(String, Value)>,
     /// The details of requests that were sent again.
     retries: Vec<String>,
     /// The text after the result of the tool.
@@ -140,8 +140,16 @@ impl Trial {
         let follow = async {
             while let Some(event) = stream.next().await {
                 match &*event {
-                    Event::ToolCall { arguments, .. } => drop(call.get_or_insert(Value::clone(arguments))),
-                    Event::Retry { detail, .. } => retries.push(clean(detail)),
+                    Event::ToolCall { name, arguments, .. } => {
+                        call.get_or_insert((name.clone(), Value::clone(arguments)));
+                    }
+                    Event::Retry { detail, .. } => {
+                        retries.push(clean(detail));
+                        // A server that is busy is not asked again.
+                        if !is_changed(detail) {
+                            break;
+                        }
+                    }
                     Event::ToolFinished { .. } => answer.clear(),
                     Event::Text { text } => answer += text,
                     _ => {}
@@ -152,8 +160,14 @@ impl Trial {
             () = with_spinner("waiting for the model", follow) => {}
             () = interrupts.next() => {}
         }
-        let outcome = stream.outcome().map_err(|error| usage(error.to_string()));
+        let outcome = stream.outcome();
         close(&worker, &mut interrupts).await;
+        let outcome = outcome.map_err(|_| {
+            usage(retries.last().map_or_else(
+                || String::from("interrupted"),
+                |why| format!("the server did not answer: {why}"),
+            ))
+        });
         let seen = watch.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Self { seen, call, retries, answer, outcome: outcome? })
     }
@@ -241,6 +255,11 @@ fn lines(opened: &OpenWorker, first: &Trial, second: Option<&Trial>) -> Vec<Line
     lines
 }
 
+/// Whether a request was sent again with another body, because the server refused the first one.
+fn is_changed(detail: &str) -> bool {
+    detail.starts_with("sent again ")
+}
+
 /// Returns the line of a request that was sent again.
 fn retry_line(detail: &str, opened: &OpenWorker) -> Line {
     let member = detail.strip_prefix("sent again without ").and_then(|rest| rest.split_once(':'));
@@ -257,7 +276,15 @@ fn retry_line(detail: &str, opened: &OpenWorker) -> Line {
 fn call_lines(first: &Trial, second: Option<&Trial>) -> Vec<Line> {
     let outcome = &first.outcome;
     let shown = || cut(&clean(&outcome.raw_text().trim().replace('\n', " ")), MAX_SHOWN);
-    if let Some(arguments) = &first.call {
+    if let Some((name, _)) = first.call.as_ref().filter(|(name, _)| name != TOOL) {
+        let message = format!("of an unknown tool: `{}`", clean(name));
+        return vec![Line::error(
+            "call",
+            message,
+            "use a model that calls only the tools that it is offered",
+        )];
+    }
+    if let Some((_, arguments)) = &first.call {
         let how = match first.form().filter(|_| !first.is_structured()) {
             Some(form) => format!("written as text in the form {form}, and read"),
             None => String::from("structured"),
@@ -285,7 +312,7 @@ fn call_lines(first: &Trial, second: Option<&Trial>) -> Vec<Line> {
         None if outcome.raw_text().trim().is_empty() => String::from("none, and no text"),
         None => format!("none; the model wrote `{}`", shown()),
     };
-    match second.and_then(|second| Some((second, second.call.as_ref()?))) {
+    match second.and_then(|second| Some((second, &second.call.as_ref()?.1))) {
         Some((second, arguments)) => {
             let how = match second.form().filter(|_| !second.is_structured()) {
                 Some(form) => format!("in the form {form}"),

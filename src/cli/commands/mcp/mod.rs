@@ -8,13 +8,13 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{Target, emit};
-use deftool_lang::spec::{PathBase, Tool, ToolKind};
+use deftool_lang::spec::{Tool, ToolKind};
 use deftool_lang::text::count;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_mcp::{
@@ -85,9 +85,12 @@ struct LiveTools {
     /// Whether exit tools are offered.
     exit_tools: bool,
     emitted: Arc<EmittedTools>,
-    /// The tools of the last requested generation.
-    offered: Mutex<Option<Arc<OfferedTools>>>,
+    /// The tools of the last requested generation, and when their trust was read.
+    offered: Mutex<Option<(Arc<OfferedTools>, Instant)>>,
 }
+
+/// Interval at which permissions that are missing are read again: the user may grant them while the server runs.
+const TRUST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What opens the tools of the user for the folder of a client.
 #[derive(Clone)]
@@ -125,19 +128,10 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let and_user = and_user.map(|user| format!(" and {}", shown(user))).unwrap_or_default();
     eprint_progress(&format!("serving {} of {}{and_user}", count(offered, "tool"), shown(root)));
     print_findings(&generation);
-    if let Err(why) = roots.current() {
-        let is_left_out = |tool: &&LoadedTool| matches!(tool.script, ScriptState::Broken(_));
-        let of_user = generation.tools().filter(|tool| tool.tool.base == PathBase::Project);
-        let left_out = of_user.filter(is_left_out).count();
-        if left_out > 0 {
-            let tools = count(left_out, "tool");
-            eprint_line(&format!(
-                "note: without a folder of the client, {tools} with :base project cannot work: {why}"
-            ));
-        }
-    }
     let folder = roots.trusted_folder();
-    report_untrusted(&missing_of(&generation, folder, options.exit_tools));
+    if !trusts_all {
+        report_untrusted(&missing_of(&generation, folder, options.exit_tools));
+    }
     let events = CallEvents::default();
     let tools = LiveTools {
         project,
@@ -263,8 +257,9 @@ impl CatalogSource for LiveTools {
     fn current(&self) -> Arc<dyn Catalog> {
         let generation = self.project.current();
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(offered) = &*offered
+        if let Some((offered, read_at)) = &*offered
             && Arc::ptr_eq(&offered.tools.generation, &generation)
+            && (self.trust.is_complete(&generation) || read_at.elapsed() < TRUST_INTERVAL)
         {
             return Arc::<OfferedTools>::clone(offered);
         }
@@ -275,7 +270,8 @@ impl CatalogSource for LiveTools {
             scripts: Arc::clone(&self.scripts),
         };
         let current = OfferedTools { tools, exit_tools: self.exit_tools, emitted: Arc::clone(&self.emitted) };
-        Arc::<OfferedTools>::clone(offered.insert(Arc::new(current)))
+        let (current, _) = offered.insert((Arc::new(current), Instant::now()));
+        Arc::<OfferedTools>::clone(current)
     }
 
     fn in_folder(&self, folder: &Path) -> Option<Arc<dyn CatalogSource>> {
@@ -283,7 +279,9 @@ impl CatalogSource for LiveTools {
         let opener = Opener { roots: opener.roots.in_folder(folder)?, ..opener.clone() };
         let project = opener.open().map_err(|error| eprint_error(&error.to_string())).ok()?;
         let folder = opener.roots.trusted_folder();
-        report_untrusted(&missing_of(&project.current(), folder, self.exit_tools));
+        if !opener.trusts_all {
+            report_untrusted(&missing_of(&project.current(), folder, self.exit_tools));
+        }
         let trust = ProjectTrust::without_prompt(folder, opener.trusts_all);
         let (scripts, exit_tools) = (Arc::clone(&self.scripts), self.exit_tools);
         let (emitted, offered) = (Arc::clone(&self.emitted), Mutex::default());

@@ -97,6 +97,14 @@ impl ProjectTrust {
         Trust::Only(Arc::clone(&granted.lock().unwrap_or_else(PoisonError::into_inner).grants))
     }
 
+    /// Returns whether [`of`](Self::of) found no permission missing for `generation`.
+    pub(in crate::cli) fn is_complete(&self, generation: &Generation) -> bool {
+        let checked = |granted: &Mutex<Granted>| {
+            granted.lock().unwrap_or_else(PoisonError::into_inner).checked_generation
+        };
+        self.granted.as_ref().is_none_or(|granted| checked(granted) == generation.number)
+    }
+
     /// Returns the trust for the scripts of `generation`. Includes permissions that were stored in the meantime.
     pub(in crate::cli) fn of(&self, generation: &Generation) -> Trust {
         let Some(granted) = &self.granted else { return Trust::Everything };
@@ -146,8 +154,14 @@ pub(in crate::cli) fn report_untrusted(missing: &[PermissionRequest]) {
 
 /// Describes the tools that are not available.
 pub(in crate::cli) fn untrusted(missing: &[PermissionRequest]) -> String {
-    let missing = PermissionRequest::lines(missing).join("; ");
-    format!("not trusted, so not available: {missing}; see `deftool trust grant`")
+    let lines = PermissionRequest::lines(missing).join("; ");
+    format!("not trusted, so not available: {lines}; see `{}`", command_of(missing))
+}
+
+/// Returns the command that grants the missing permissions, or those of the project if both lack some.
+fn command_of(missing: &[PermissionRequest]) -> &'static str {
+    let of_project = missing.iter().find(|request| !request.is_of_user());
+    of_project.or(missing.first()).map_or("deftool trust grant", |request| request.grants.grant_command())
 }
 
 /// Returns the stored permissions of the project at `root`.
@@ -185,9 +199,9 @@ fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, C
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         let who = if is_of_user { "your own tools require" } else { "this project requires" };
         return Err(CliError::Usage(format!(
-            "{who} permissions that are not trusted: {}; review the specs, then run `deftool trust grant`, or use \
-             `--trust` for this run only",
-            PermissionRequest::lines(missing).join("; ")
+            "{who} permissions that are not trusted: {}; review the specs, then run `{}`, or use `--trust` for this run only",
+            PermissionRequest::lines(missing).join("; "),
+            command_of(missing)
         )));
     }
     let folder = exact(&root.to_string_lossy());
