@@ -67,9 +67,9 @@ mod vm;
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
 pub use ffi::{prefetch, return_large_blocks};
-#[cfg(unix)]
-pub use host::start_program;
 pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, host_tables};
+#[cfg(unix)]
+pub use host::{protect_folders, start_program};
 pub use isolate::{Isolation, check_in_processes, serve_isolated};
 pub use libraries::{is_known_global, is_known_test_global, known_globals, known_test_globals};
 pub use limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, MAX_SOURCE, TOP_LEVEL_LIMIT};

@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use deftool_process::{HelperProgram, set_guard};
-use deftool_script::{Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes};
+use deftool_project::resolve_links;
+use deftool_script::{
+    Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, protect_folders,
+};
 
 use super::script_log;
+use super::trust::state_folder;
+use super::user::config_folder;
 use crate::cli::outcome::CliError;
 
 // Script options.
@@ -43,6 +48,8 @@ pub(in crate::cli) const GUARD: &str = "guard";
 /// # Errors
 /// If the command runs scripts and the path of this executable is not known.
 pub(in crate::cli) fn prepare(isolate: Option<Isolate>) -> Result<(), CliError> {
+    let of_deftool = [state_folder(), config_folder().ok().flatten()];
+    protect_folders(of_deftool.into_iter().flatten().map(|folder| resolve_links(&folder)).collect());
     let program = match HelperProgram::this_program([SCRIPT_HOST]) {
         Ok(program) => program,
         // A root without `/proc`; the command starts no processes.

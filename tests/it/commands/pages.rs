@@ -165,4 +165,5 @@ pages! {
     user_toolbox,
     user_tools,
     view,
+    write_grants,
 }

@@ -23,6 +23,7 @@ use std::rc::Rc;
 use mlua::{Lua, Table};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
+pub use fs::protect_folders;
 pub use http::client_builder;
 pub(crate) use process::command;
 #[cfg(unix)]

@@ -8,7 +8,7 @@ rule! {
     /// The model writes the arguments, and text from a web page can contain instructions that the model follows. If
     /// `:allow` grants the whole disk, every host or a shell, the author of that text can control the machine. A
     /// program that runs other programs is equivalent to a shell: an interpreter, a build tool, git with its settings
-    /// and hooks. If you need such a tool, add the line `;; deftool: allow(wide-permission)`.
+    /// and hooks. So is a folder that defines tools, such as `specs/`. If you need such a tool, add the line `;; deftool: allow(wide-permission)`.
     ///
     /// ```eld fails
     /// (deftool :name "note" :description "Read a note." :allow (:read ["/"]))
@@ -52,6 +52,8 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
                 format!("`:{key}` of \"{text}\" allows a whole folder of the user")
             } else if leaves {
                 format!("`:{key}` of \"{text}\" is outside the project")
+            } else if key == "write" && defines_tools(text) {
+                format!("`:{key}` of \"{text}\" lets the tool define tools, which could run anything")
             } else {
                 return None;
             }
@@ -81,6 +83,12 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
     };
     let finding = Diagnostic::new(&WIDE_PERMISSION, at, message);
     Some(finding.note("list only what the script needs; the model chooses the arguments"))
+}
+
+/// Whether a path in the project is in a folder that defines its tools.
+fn defines_tools(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    !path.starts_with('/') && parts.next().is_some_and(|first| matches!(first, "specs" | "scripts"))
 }
 
 /// Removes the version: `python3.12` becomes `python`.

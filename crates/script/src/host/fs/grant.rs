@@ -28,6 +28,7 @@ use deftool_lang::tool::ToolErrorKind;
 
 use super::access::{Access, display_path, io_error, script_error};
 use super::no_follow::open_folder;
+use super::protected::protected_folder;
 use crate::error::HostError;
 use crate::path::resolve_path;
 use crate::permission::{PathGrant, PinnedPaths, ScriptPermissions, hidden_names, is_hidden, normalize};
@@ -54,6 +55,8 @@ pub(super) struct GrantedPath {
     grants: Arc<FileGrants>,
     /// The absolute path of the grant, without `.` and `..`.
     granted: PathBuf,
+    /// The folder of `dir`, with links resolved.
+    real: PathBuf,
     /// The path as the script wrote it.
     path: String,
     /// The missing part of the granted folder, relative to `dir`, if it does not exist.
@@ -197,6 +200,21 @@ fn hidden_error(access: Access, path: &str, wanted: &Path) -> HostError {
     }
 }
 
+/// Creates the error for a path in `folder`, which a write grant must name.
+fn protected_error(path: &str, folder: &Path, root: Option<&Path>) -> HostError {
+    let named = root.and_then(|root| folder.strip_prefix(root).ok()).unwrap_or(folder);
+    let named = in_project(&named.to_string_lossy());
+    let needed = if display_path(&named) == named { quoted(&named) } else { String::from("…") };
+    HostError {
+        kind: ToolErrorKind::Permission,
+        message: format!(
+            "{} is not allowed: it is in a folder that defines tools or their permissions, and a grant of the folder above \
+             does not include it; to allow it, add :allow (:write [{needed}]) to the spec",
+            display_path(path)
+        ),
+    }
+}
+
 impl FileGrants {
     /// Opens the folder of `grant` for the relative path `rest`. Returns `None` if the grant is a file and `rest` is
     /// not empty.
@@ -216,7 +234,7 @@ impl FileGrants {
         let Some(real) = real_path(&granted).map_err(failed)? else {
             let (above, missing) = existing_above(&granted).map_err(failed)?;
             self.check_target(access, grant, &above.join(&missing))?;
-            let dir = Dir::open_ambient_dir(above, ambient_authority()).map_err(failed)?;
+            let dir = Dir::open_ambient_dir(&above, ambient_authority()).map_err(failed)?;
             return Ok(Some(GrantedPath {
                 access,
                 dir,
@@ -224,21 +242,38 @@ impl FileGrants {
                 full,
                 grants,
                 granted,
+                real: above,
                 path,
                 missing: Some(missing),
             }));
         };
         self.check_target(access, grant, &real)?;
         if std::fs::metadata(&real).map_err(failed)?.is_dir() {
+            if access == Access::Write
+                && let Some(folder) = protected_folder(&real, &rest)
+            {
+                return Err(protected_error(&path, &folder, self.root.as_deref()));
+            }
             let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
-            return Ok(Some(GrantedPath { access, dir, rest, full, grants, granted, path, missing: None }));
+            return Ok(Some(GrantedPath {
+                access,
+                dir,
+                rest,
+                full,
+                grants,
+                granted,
+                real,
+                path,
+                missing: None,
+            }));
         }
         let (true, Some(folder), Some(name)) = (is_grant, real.parent(), real.file_name()) else {
             return Ok(None);
         };
         let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(failed)?;
         let rest = PathBuf::from(name);
-        Ok(Some(GrantedPath { access, dir, rest, full, grants, granted, path, missing: None }))
+        let real = folder.to_owned();
+        Ok(Some(GrantedPath { access, dir, rest, full, grants, granted, real, path, missing: None }))
     }
 
     /// Returns an error if the grant is a link to a hidden path in the project that the grant does not name.
@@ -386,6 +421,7 @@ impl GrantedPath {
             match self.dir.canonicalize(above) {
                 Ok(real) => {
                     self.check_hidden(above, &real)?;
+                    self.check_protected(above, &real)?;
                     let missing = || Err(ErrorKind::NotFound.into());
                     return Ok(if above == path { Ok(real) } else { missing() });
                 }
@@ -408,6 +444,18 @@ impl GrantedPath {
         }
         let named = self.grants.root.as_ref().and_then(|root| full.strip_prefix(root).ok());
         Err(hidden_error(self.access, &self.path, named.unwrap_or(real)))
+    }
+
+    /// Returns an error if `real`, the target of `path`, is protected from writes.
+    fn check_protected(&self, path: &Path, real: &Path) -> Result<(), HostError> {
+        // Without links, the path was checked when it was opened.
+        if real == path || self.access != Access::Write {
+            return Ok(());
+        }
+        match protected_folder(&self.real, real) {
+            Some(folder) => Err(protected_error(&self.path, &folder, self.grants.root.as_deref())),
+            None => Ok(()),
+        }
     }
 
     /// Opens the folder `real` in `dir` without following links, even if links were created in the meantime.

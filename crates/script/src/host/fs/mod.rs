@@ -17,6 +17,7 @@ mod ignore_rules;
 mod metadata;
 mod no_follow;
 mod open;
+mod protected;
 mod read;
 mod walk;
 mod write;
@@ -28,6 +29,7 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
+pub use protected::protect_folders;
 
 use self::context::{FsContext, MAX_WRITTEN};
 use self::write::WriteRequest;
