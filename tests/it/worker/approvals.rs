@@ -367,14 +367,20 @@ mod terminal {
     fn prompts_end_with_their_request() {
         let project = project("t");
         project.write("specs/worker.eld", "(defworker :name \"w\" :parallel t)");
-        project.write("specs/fail.eld", "(deftool :name \"fail\" :description \"Fail.\")");
-        project.write("scripts/fail.lua", "return function() error('no luck') end\n");
+        let spec = "(deftool :name \"fail\" :description \"Fail.\" :allow (:read [\"asked\"]))";
+        project.write("specs/fail.eld", spec);
+        let script = "return function()\n while not fs.stat(\"asked\") do task.wait(0.01) end\n error('no luck')\nend\n";
+        project.write("scripts/fail.lua", script);
         let calls = [("fail", "{}"), ("drop", r#"{"path": "a"}"#), ("drop", r#"{"path": "bb"}"#)];
         for json in [&[][..], &["--json"]] {
             let server = Server::script([Answer::calls(&calls)]);
             let endpoint = server.endpoint();
             let run = [&["run", "hello", "--endpoint", &endpoint], json].concat();
-            let ended = Terminal::start(&project, &run, Piped::Stdout).end();
+            let mut terminal = Terminal::start(&project, &run, Piped::Stdout);
+            terminal.wait_for(PROMPT);
+            project.write("asked", "");
+            let ended = terminal.end();
+            std::fs::remove_file(project.path("asked")).unwrap();
             assert_eq!(ended.code, Some(1), "{ended:?}");
             assert_eq!(ended.stderr.matches("The model requests to call").count(), 1, "{ended:?}");
             assert!(ended.stderr.contains(PROMPT), "{ended:?}");
