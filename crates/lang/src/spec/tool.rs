@@ -113,6 +113,38 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Creates a tool without a name and with default settings.
+    pub fn empty(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> Self {
+        Self {
+            source,
+            span,
+            kind,
+            name: Spanned::default(),
+            description: Spanned::default(),
+            arguments: Vec::new(),
+            is_async: false,
+            script: None,
+            command: None,
+            function: None,
+            confirm_function: None,
+            origin,
+            timeout: None,
+            memory: None,
+            max_result: None,
+            permissions: Permissions::default(),
+            base: PathBase::default(),
+            effect: Effect::default(),
+            category: None,
+            confirm: Confirm::Never,
+            include: false,
+            returns: None,
+            accepts: Vec::new(),
+            rejects: Vec::new(),
+            overrides: Vec::new(),
+            valid: true,
+        }
+    }
+
     /// Whether the spec has no `:description`.
     pub(crate) fn lacks_description(&self) -> bool {
         self.description.value.is_empty() && self.description.span == Span::default()

@@ -10,9 +10,11 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
-use deftool_lang::spec::{FileKind, Tool, ToolForms, form_of_tool, format_generated, lower};
+use deftool_lang::spec::{
+    Effect, FileKind, PathBase, Permissions, Tool, ToolForms, form_of_tool, format_generated, lower,
+};
 use deftool_lang::syntax::{parse, write};
-use deftool_lang::text::{Sources, count, one_line};
+use deftool_lang::text::{Location, Sources, count, one_line};
 use deftool_mcp::{Offer, inspect};
 use deftool_process::files::Readers;
 use deftool_project::{
@@ -25,7 +27,9 @@ use crate::cli::options::{ProjectOptions, one_of};
 use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::inputs::{CommandDirs, command_dirs};
 use crate::cli::project::outputs::write_output;
-use crate::cli::terminal::output::{clean, describe_summary, eprint_findings, eprint_progress, print};
+use crate::cli::terminal::output::{
+    clean, describe_summary, eprint_findings, eprint_line, eprint_progress, print,
+};
 use crate::cli::worker::Servers;
 use crate::cli::worker::offer::offer_of;
 
@@ -131,6 +135,8 @@ pub(in crate::cli) fn import_for_init(named: &str, from: ForeignFormat) -> Resul
 /// Imported tools.
 pub(in crate::cli) struct Imported {
     tools: Vec<Tool>,
+    /// What was not imported, one line for each tool.
+    notes: Vec<String>,
     findings: Vec<Diagnostic>,
     sources: Sources,
 }
@@ -169,7 +175,20 @@ impl Imported {
         let Import { mut tools, findings: import_findings } = importer.finish();
         tools.retain(|tool| !is_damaged(tool, &findings, &sources));
         findings.extend(import_findings);
-        Self { tools, findings, sources }
+        let mut notes = Vec::new();
+        // Formats of JSON have no such keys, except a schema of results.
+        let is_lisp = |tool: &Tool| {
+            sources.get(tool.source).is_some_and(|file| !file.text.trim_start().starts_with(['{', '[']))
+        };
+        for tool in tools.iter_mut().filter(|tool| is_lisp(tool)) {
+            let dropped = drop_authority(tool);
+            if !dropped.is_empty() {
+                let at = sources.describe(Location { source: tool.source, span: tool.name.span });
+                let (keys, name) = (dropped.join(", "), &tool.name.value);
+                notes.push(format!("{at}: `{name}` is imported without {keys}: a foreign definition decides nothing about what runs"));
+            }
+        }
+        Self { tools, notes, findings, sources }
     }
 
     /// Writes the specs and scripts of a new project.
@@ -195,6 +214,7 @@ impl Imported {
     /// Prints the findings and the number of tools.
     pub(in crate::cli) fn report(&self) -> Exit {
         eprint_findings(&self.findings, &self.sources);
+        self.notes.iter().for_each(|note| eprint_line(&clean(note)));
         let summary = Summary::of(&self.findings);
         let imported = format!("{} imported", count(self.tools.len(), "tool"));
         let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
@@ -204,6 +224,58 @@ impl Imported {
         });
         if summary.errors > 0 { Exit::Failed } else { Exit::Clean }
     }
+}
+
+/// Keeps what a foreign definition may define: name, description, arguments, category, and how Emacs calls and shows the tool.
+/// Returns the other keys that it had.
+fn drop_authority(tool: &mut Tool) -> Vec<&'static str> {
+    let all = std::mem::replace(tool, Tool::empty(tool.source, tool.span, tool.kind, tool.origin));
+    let mut allowed = all.permissions.clone();
+    if let Some(command) = &all.command {
+        allowed.run.retain(|program| program != command.program());
+        allowed.read.retain(|folder| Some(folder) != command.cwd.as_ref());
+    }
+    let dropped = [
+        (":command", all.command.is_some()),
+        (":script", all.script.is_some()),
+        (":allow", allowed != Permissions::default()),
+        (":base", all.base != PathBase::default()),
+        (":timeout", all.timeout.is_some()),
+        (":memory", all.memory.is_some()),
+        (":max-result", all.max_result.is_some()),
+        (":effect", all.effect != Effect::default()),
+        (":returns", all.returns.is_some()),
+        (":accepts", !all.accepts.is_empty()),
+        (":rejects", !all.rejects.is_empty()),
+        (":targets", !all.overrides.is_empty()),
+    ];
+    let Tool {
+        name,
+        description,
+        arguments,
+        category,
+        confirm,
+        confirm_function,
+        include,
+        is_async,
+        function,
+        valid,
+        ..
+    } = all;
+    *tool = Tool {
+        name,
+        description,
+        arguments,
+        category,
+        confirm,
+        confirm_function,
+        include,
+        is_async,
+        function,
+        valid,
+        ..Tool::empty(all.source, all.span, all.kind, all.origin)
+    };
+    dropped.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
 }
 
 /// Returns whether invalid UTF-8 was replaced in the tool's definition.

@@ -9,11 +9,9 @@ use crate::spec::reference::{self, Plist};
 use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{
-    Argument, Confirm, Effect, Json, JsonKind, Origin, PathBase, Permissions, SampleCall, Tool, ToolKind,
-};
+use crate::spec::{Argument, Json, JsonKind, PathBase, Permissions, SampleCall, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
-use crate::text::{SourceId, Span, Spanned};
+use crate::text::{Span, Spanned};
 
 const TOOL_KEYS: [&str; 23] = reference::names(&reference::TOOL);
 
@@ -29,7 +27,7 @@ impl Lowerer {
         let entries = self.read_plist(items, &TOOL_KEYS);
         // Values without any key are reported.
         let is_stray = entries.is_empty() && self.has_error();
-        let mut tool = empty_tool(self.source, span, kind, self.origin);
+        let mut tool = Tool::empty(self.source, span, kind, self.origin);
         // A key with an invalid value or a misspelt key is not missing.
         let written = WrittenKeys::of(&entries);
         if kind == ToolKind::Normal {
@@ -261,35 +259,4 @@ fn is_true(value: &Datum) -> bool {
 fn as_inner_path(path: &str) -> Option<String> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     (!path.is_empty() && Path::new(path).components().all(is_plain)).then(|| path.to_owned())
-}
-
-fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> Tool {
-    Tool {
-        source,
-        span,
-        kind,
-        name: Spanned::default(),
-        description: Spanned::default(),
-        arguments: Vec::new(),
-        is_async: false,
-        script: None,
-        command: None,
-        function: None,
-        confirm_function: None,
-        origin,
-        timeout: None,
-        memory: None,
-        max_result: None,
-        permissions: Permissions::default(),
-        base: PathBase::default(),
-        effect: Effect::default(),
-        category: None,
-        confirm: Confirm::Never,
-        include: false,
-        returns: None,
-        accepts: Vec::new(),
-        rejects: Vec::new(),
-        overrides: Vec::new(),
-        valid: true,
-    }
 }
