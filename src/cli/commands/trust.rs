@@ -164,9 +164,10 @@ fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) 
         .change(|projects| {
             // Replaces the old set, so permissions that are no longer required are revoked.
             let before = projects.remove(&key).unwrap_or_default();
-            let mut granted = match is_of_user {
-                true => PermissionSet { own: None, ..before },
-                false => PermissionSet { own: before.own, ..PermissionSet::default() },
+            let mut granted = if is_of_user {
+                PermissionSet { own: None, ..before }
+            } else {
+                PermissionSet { own: before.own, ..PermissionSet::default() }
             };
             for request in wanted {
                 granted.add(request.grants);
