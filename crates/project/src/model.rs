@@ -11,7 +11,7 @@ use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
 
-use crate::paths::display_name;
+use crate::paths::{display_name, is_script};
 
 /// An error in the inputs of a command, found before the command has any effect.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ pub struct Input {
     pub files: Vec<PathBuf>,
     /// Whether `files` are all spec files of the project.
     pub whole_project: bool,
-    /// Scripts that the user named. Only the tools that use them are checked.
+    /// Scripts that the user named. Only they and the tools that use them are checked.
     pub scripts: Vec<PathBuf>,
     /// Links to spec files and folders outside of the project. They are reported and not followed.
     pub outside: Vec<OutsideLink>,
@@ -198,10 +198,12 @@ impl Load {
         self.tools.iter().filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none())
     }
 
-    /// Returns whether there are no definitions, and no errors that could hide one.
+    /// Returns whether there are no definitions, no scripts that the user named, and no errors that could hide one.
     pub fn is_empty(&self) -> bool {
         let defines = !self.tools.is_empty() || !self.workers.is_empty() || !self.mcp_servers.is_empty();
-        !defines && !self.has_errors()
+        let mut checked = self.checked.iter().filter_map(|source| self.sources.get(*source));
+        let has_scripts = checked.any(|file| is_script(Path::new(&file.name)));
+        !defines && !has_scripts && !self.has_errors()
     }
 
     /// Returns whether any finding is an error.

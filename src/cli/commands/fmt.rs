@@ -70,7 +70,7 @@ pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
     }
     eprint_progress(&counts.describe(options.writes()));
     let differs = counts.changed > 0 && !options.writes();
-    if counts.is_empty() && options.paths.is_empty() {
+    if counts.is_empty() {
         return Ok(Exit::NotAttempted);
     }
     Ok(if differs || counts.failed > 0 { Exit::Failed } else { Exit::Clean })
@@ -107,10 +107,16 @@ fn format_file(
 }
 
 fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> {
+    let input = Input::of_file(current.join(&options.stdin_filename))?;
     let name = display_name(&options.stdin_filename, current);
+    if !input.scripts.is_empty() {
+        return Err(CliError::Usage(format!(
+            "cannot format {name}: deftool formats specs, and this is a script"
+        )));
+    }
     let text = read_stream(&name, std::io::stdin())?;
     let mark = if text.has_mark { String::from_utf8_lossy(BYTE_ORDER_MARK) } else { "".into() };
-    let forms = read_tool_forms(&Input::of_file(current.join(&options.stdin_filename)));
+    let forms = read_tool_forms(&input);
     let Some((before, after)) = format_source(text, &name, &forms, current) else { return Ok(Exit::Failed) };
     if options.writes() {
         print(&format!("{mark}{after}"));

@@ -21,7 +21,7 @@ use deftool_lang::spec::ToolSelection;
 use deftool_process::files::check_private;
 use deftool_process::lock;
 
-use super::discover::scan_scripts;
+use super::discover::{add_unsaved_scripts, scan_scripts};
 use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
 use super::outside::linked_folders;
 use super::read::{Known, ReadFile, SourceText, check_size, read_regular};
@@ -220,7 +220,9 @@ impl Cache {
     /// Scans the scripts of `root`, unless the snapshot already contains them.
     pub(super) fn scan_scripts(&mut self, root: &Path) {
         if !self.snapshot.scripts.contains_key(&scripts_folder(root)) {
-            scan_scripts(root, Arc::make_mut(&mut self.snapshot));
+            let snapshot = Arc::make_mut(&mut self.snapshot);
+            scan_scripts(root, snapshot);
+            add_unsaved_scripts(&self.overlay, snapshot);
         }
     }
 

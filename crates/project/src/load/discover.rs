@@ -34,8 +34,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
-/// contains `specs/` is a project. Any other folder stands for all spec files in it. A script stands for the tools that
-/// use it. A file that is reached twice is read once.
+/// contains `specs/` is a project. Any other folder stands for all spec files and scripts in it. A script stands for
+/// itself and the tools that use it. A file that is reached twice is read once.
 ///
 /// # Errors
 /// If a path does not exist, or if no path is given and there is no project.
@@ -47,10 +47,15 @@ pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, Proj
 }
 
 impl Input {
-    /// Returns the input for one spec file, which does not have to exist, and its project.
-    pub fn of_file(path: PathBuf) -> Self {
-        let root = project_of(&path);
-        Self { root, files: vec![path], ..Self::default() }
+    /// Returns the input for one spec file or script, which does not have to exist, and its project.
+    ///
+    /// # Errors
+    /// If the file is a script outside of projects.
+    pub fn of_file(path: PathBuf) -> Result<Self, ProjectError> {
+        if is_script(&path) {
+            return Ok(Self { root: Some(find_root(&path)?), scripts: vec![path], ..Self::default() });
+        }
+        Ok(Self { root: project_of(&path), files: vec![path], ..Self::default() })
     }
 
     /// Returns the input for the whole project at `root`. Adds the files to `snapshot`.
@@ -66,13 +71,10 @@ impl Input {
             if inside.is_ok_and(|inside| !inside.ancestors().any(is_hidden_path)) && is_spec(path) {
                 self.files.push(path.clone());
                 snapshot.add_unsaved(path);
-            } else if is_listed_script(path)
-                && path.parent().is_some_and(|folder| snapshot.scripts.contains_key(folder))
-            {
-                snapshot.add_unsaved(path);
             }
         }
         self.files.sort_unstable();
+        add_unsaved_scripts(overlay, snapshot);
     }
 
     fn whole(
@@ -151,8 +153,12 @@ pub(crate) fn resolve_paths(
             add(&mut inputs, Some(find_root(&path)?), FoundFiles::default(), &[path]);
             continue;
         }
-        // A file in the `specs` folder of a project is checked with the project's scripts.
-        let root = project_of(&path);
+        let scripts = if metadata.is_dir() { scripts_below(&path) } else { None };
+        let (root, scripts) = match scripts {
+            Some((root, scripts)) => (Some(root), scripts),
+            // A file in the `specs` folder of a project is checked with the project's scripts.
+            None => (project_of(&path), Vec::new()),
+        };
         let found = if metadata.is_dir() {
             // A folder that the user named may be outside of the project.
             let bounds = Bounds::of(root.as_deref().into_iter().chain([&*path]));
@@ -162,7 +168,7 @@ pub(crate) fn resolve_paths(
         } else {
             FoundFiles::default()
         };
-        add(&mut inputs, root, found, &[]);
+        add(&mut inputs, root, found, &scripts);
     }
     // In a project that is read completely, all scripts are checked anyway.
     let whole: HashSet<_> =
@@ -171,6 +177,20 @@ pub(crate) fn resolve_paths(
         input.scripts.clear();
     }
     Ok(inputs)
+}
+
+/// Returns the scripts of a project in a folder of it and below, sorted, with the project.
+fn scripts_below(folder: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let (root, folder) = (find_root(folder).ok()?, normalize(folder));
+    if !folders_with_scripts(&root).iter().any(|scripts| folder.starts_with(scripts)) {
+        return None;
+    }
+    let mut snapshot = Snapshot::default();
+    scan_scripts(&root, &mut snapshot);
+    let below = snapshot.scripts.into_iter().filter(|(scripts, _)| scripts.starts_with(&folder));
+    let mut scripts: Vec<PathBuf> = below.flat_map(|(_, scripts)| scripts).collect();
+    scripts.sort_unstable();
+    Some((root, scripts))
 }
 
 /// Returns the project of a file or folder below its `specs` folder.
@@ -312,6 +332,16 @@ fn examine(
         return Some(Found::File(None));
     }
     Some(Found::File(Some(entry.metadata().ok()?)))
+}
+
+/// Adds the scripts that exist only in `overlay`. Their folders must have been scanned.
+pub(crate) fn add_unsaved_scripts(overlay: &Overlay, snapshot: &mut Snapshot) {
+    for path in overlay.paths().filter(|path| is_listed_script(path) && !path.exists()) {
+        let is_scanned = path.parent().is_some_and(|folder| snapshot.scripts.contains_key(folder));
+        if is_scanned && !snapshot.listed.contains_key(path) {
+            snapshot.add_unsaved(path);
+        }
+    }
 }
 
 /// Scans the scripts of a project: all files below `scripts/` and `specs/`, used or not. Hidden files, such as lock files

@@ -10,6 +10,7 @@ mod directives;
 mod discover;
 mod levels;
 mod model;
+mod named;
 mod names;
 mod other_files;
 mod outside;
@@ -27,6 +28,7 @@ use deftool_lang::schema::rules::repeats;
 use deftool_lang::schema::{check_count, check_target};
 use deftool_lang::spec::rules::merge_style;
 
+use self::named::NamedScripts;
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
@@ -84,9 +86,13 @@ pub(crate) fn load_with_cache(
         return Ok(load);
     }
     let whole = whole_roots(inputs);
-    let (mut load, levels) = specs::read_specs(cache, inputs, &whole, from)?;
+    let named = NamedScripts::of(inputs);
+    let (mut load, mut levels) = specs::read_specs(cache, inputs, &whole, from)?;
     if options.with_scripts {
-        scripts::load_scripts(cache, &mut load, &whole, from);
+        scripts::load_scripts(cache, &mut load, (&whole, &named), from);
+    }
+    named.narrow(cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
+    if options.with_scripts {
         bios::report_bios(&mut load);
         if let Some(program) = &options.type_checker {
             scripts::report_types(&mut load, program);

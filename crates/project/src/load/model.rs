@@ -46,9 +46,14 @@ impl ScriptFile {
         Self { script, requires, module: OnceLock::new(), test_uses: OnceLock::new() }
     }
 
+    /// Returns the source text. Invalid UTF-8 is replaced.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.script.source).into_owned()
+    }
+
     /// Returns the tools that the file uses as a test script. Analysed once.
     pub(super) fn test_uses(&self) -> &TestUses {
-        self.test_uses.get_or_init(|| test_uses(&String::from_utf8_lossy(&self.script.source)))
+        self.test_uses.get_or_init(|| test_uses(&self.text()))
     }
 
     /// Returns the file as a module. Compiled once.

@@ -8,9 +8,7 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::check_tool;
 use deftool_lang::schema::rules::INVALID_PATTERN;
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
-use deftool_lang::spec::{
-    FileKind, Tool, ToolForms, ToolKind, ToolSelection, WorkerSpec, Wrapper, lower_selected,
-};
+use deftool_lang::spec::{FileKind, Tool, ToolForms, ToolSelection, WorkerSpec, Wrapper, lower_selected};
 use deftool_lang::syntax::parse;
 use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
@@ -23,11 +21,10 @@ use super::levels::Levels;
 use super::model::SpecFile;
 use super::names;
 use super::read::{Known, MAX_BYTES, SourceText, read_source};
-use super::scripts::find_script;
 use super::snapshot::Snapshot;
 use super::wrappers::report_wrappers;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
-use crate::paths::{display_name, identity, is_code, is_test_script};
+use crate::paths::{display_name, is_code};
 use crate::{parallel, rules};
 
 /// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
@@ -102,7 +99,6 @@ pub(super) fn read_specs(
     findings.extend(rules::too_many_tools::check(&load, whole));
     findings.extend(rules::long_result::check(&load, whole));
     load.findings.append(&mut findings);
-    narrow(&mut load, inputs, &mut levels)?;
     load.sort_findings();
     Ok((load, levels))
 }
@@ -208,40 +204,6 @@ fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)
     });
     let lints = files.into_iter().zip(lints).filter(|(_, has_lint)| *has_lint);
     Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
-}
-
-/// Removes from the context files all tools that use none of the named scripts, their findings, and all workers.
-fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), ProjectError> {
-    let named: Vec<(PathBuf, &PathBuf)> =
-        inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
-    if named.is_empty() {
-        return Ok(());
-    }
-    let mut used = HashSet::new();
-    let roots = &load.roots;
-    load.tools.retain(|loaded| {
-        let tool = &loaded.tool;
-        let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
-        let script = script.and_then(|root| find_script(root, loaded)).map(|path| identity(&path));
-        let uses_named = script.is_some_and(|script| {
-            let is_named = named.iter().any(|(identity, _)| *identity == script);
-            used.insert(script);
-            is_named
-        });
-        let Some(forms) = levels.context_files.get_mut(&tool.source) else { return true };
-        forms.extend(uses_named.then_some(tool.span));
-        uses_named
-    });
-    // A test script does not have to belong to a tool.
-    let is_lost = |(identity, path): &&(PathBuf, &PathBuf)| !used.contains(identity) && !is_test_script(path);
-    if let Some((_, path)) = named.iter().find(is_lost) {
-        return Err(ProjectError::UnusedScript { path: (*path).clone() });
-    }
-    let is_context = |source: SourceId| levels.context_files.contains_key(&source);
-    load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
-    load.findings.retain(|finding| levels.is_in_scope(finding.primary));
-    load.checked.retain(|source| levels.context_files.get(source).is_none_or(|forms| !forms.is_empty()));
-    Ok(())
 }
 
 /// Reads the file and assigns it the source id `id`. In Emacs Lisp, the heads in `forms` are those of tool forms.

@@ -134,7 +134,7 @@ impl CheckOptions {
         };
         let path = dirs.current.join(&self.stdin_filename);
         overlay.set(&path, text);
-        Ok(Input::of_file(path))
+        Ok(Input::of_file(path)?)
     }
 
     /// Returns the load options.

@@ -314,8 +314,8 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
 /// Returns the heads of tool forms that are declared for the files.
 fn forms_of(files: &[PathBuf], from: &Path) -> ToolForms {
     let mut forms = ToolForms::default();
-    for file in files {
-        forms.extend(&read_tool_forms(&Input::of_file(from.join(file))));
+    for input in files.iter().filter_map(|file| Input::of_file(from.join(file)).ok()) {
+        forms.extend(&read_tool_forms(&input));
     }
     forms
 }

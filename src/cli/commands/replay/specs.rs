@@ -85,6 +85,7 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
     }
     let CallChecker { invalid, summary, .. } = checker;
     let all_unreadable = summary.unreadable == summary.files;
+    let nothing_compared = summary.calls == 0 && invalid.is_empty();
     if options.format.is_json() {
         print_json(&Report { summary: &summary, invalid: &invalid }, true);
     } else if !all_unreadable {
@@ -92,7 +93,7 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
         print_styled(&format!("{}\n", summary.describe()));
     }
     Ok(match () {
-        () if all_unreadable => Exit::NotAttempted,
+        () if all_unreadable || nothing_compared => Exit::NotAttempted,
         () if summary.valid < summary.calls || summary.unreadable > 0 => Exit::Failed,
         () => Exit::Clean,
     })

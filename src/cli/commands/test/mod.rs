@@ -94,7 +94,12 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         return Ok(if run.errors.is_empty() { Exit::Clean } else { Exit::Failed });
     }
     print_results(&run, &load.sources, options.format.value);
-    Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
+    Ok(match () {
+        () if run.summary.fails() => Exit::Failed,
+        // A run of no tests must not pass.
+        () if run.results.is_empty() => Exit::NotAttempted,
+        () => Exit::Clean,
+    })
 }
 
 /// The fakes of a test are functions in its Lua state, so its tools cannot run in another process.

@@ -34,7 +34,7 @@ pub fn script_candidates(root: &Path, tool: &Tool) -> Vec<PathBuf> {
 }
 
 /// Returns the path of the script of a tool, if it exists.
-pub(crate) fn find_script(root: &Path, tool: &LoadedTool) -> Option<PathBuf> {
+pub(super) fn find_script(root: &Path, tool: &LoadedTool) -> Option<PathBuf> {
     script_candidates(root, &tool.tool).into_iter().find(|path| path.exists())
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn find_script(root: &Path, tool: &LoadedTool) -> Option<PathBuf> {
 ///
 /// # Errors
 /// If it cannot be read or is outside of the project.
-pub(super) fn read_script(
+pub(crate) fn read_script(
     cache: &Cache,
     root: &Path,
     path: &Path,

@@ -16,6 +16,7 @@ use super::loose::report_loose;
 use super::unused::UnusedScripts;
 use crate::load::cache::Cache;
 use crate::load::model::{CachedTool, ModuleFault, ModuleProblem, ScriptLocation, ScriptLookup};
+use crate::load::named::NamedScripts;
 use crate::load::snapshot::Snapshot;
 use crate::model::{Load, ScriptState};
 use crate::paths::display_name;
@@ -39,11 +40,11 @@ impl<'f> ScriptReporter<'f> {
     pub(super) fn new(
         load: &Load,
         tools: &[Option<CachedTool>],
-        whole: &HashSet<&Path>,
+        (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
         snapshot: &Snapshot,
         from: &'f Path,
     ) -> Self {
-        let unused = UnusedScripts::of(load, tools, whole, snapshot);
+        let unused = UnusedScripts::of(load, tools, (whole, named), snapshot);
         Self {
             from,
             unused,
@@ -120,7 +121,7 @@ impl<'f> ScriptReporter<'f> {
             let is_reported = |name: &str| self.files.get(name).is_some_and(|file| file.is_broken);
             report_loose(cache, load, root, self.from, is_reported);
         }
-        self.unused.report(load, self.from);
+        self.unused.report(cache, load, self.from);
         report_exit_tools(cache, load, self.from);
     }
 

@@ -61,8 +61,8 @@ pub(super) fn report_loose(
         if is_reported(&script.file) {
             continue;
         }
-        let text = String::from_utf8_lossy(&script.source).into_owned();
-        let source = load.add_source(SourceFile::new(script.file.clone(), text), Some(&Arc::from(root)));
+        let source =
+            load.add_source(SourceFile::new(script.file.clone(), file.text()), Some(&Arc::from(root)));
         match problem {
             Problem::Mistakes(mistakes) => mistakes.report(load, source),
             Problem::DoesNotCompile(error) => {

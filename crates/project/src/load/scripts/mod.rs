@@ -16,33 +16,41 @@ mod types;
 mod unused;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::spec::{PathBase, Tool, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
+use self::file::find_script;
 use self::findings::ScriptReporter;
 use super::cache::Cache;
-use super::model::{CachedTool, LastLoad};
-use crate::model::{Load, ScriptState, ToolOrigin};
+use super::model::{CachedTool, LastLoad, Unit};
+use super::named::NamedScripts;
+use crate::model::{Load, LoadedTool, ScriptState, ToolOrigin};
 use crate::parallel;
 
-pub(super) use file::find_script;
+pub(super) use file::read_script;
 pub use file::script_candidates;
 pub(crate) use lookup::resolve_permissions;
 pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;
 
-/// Loads the scripts of all normal tools in projects. Reports unused scripts in the projects of `whole`.
-pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
+/// Loads the scripts of all normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
+/// `named`.
+pub(super) fn load_scripts(
+    cache: &mut Cache,
+    load: &mut Load,
+    (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
+    from: &Path,
+) {
     // Without the other tools it is unknown which scripts are used, and some tools need no scan.
-    let none = HashSet::new();
-    let whole = if cache.selection.is_all() { whole } else { &none };
+    let none = (HashSet::new(), NamedScripts::default());
+    let (whole, named) = if cache.selection.is_all() { (whole, named) } else { (&none.0, &none.1) };
     if cache.selection.is_all() {
         let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
-        for root in roots.into_iter().chain(whole.iter().copied()) {
+        for root in roots.into_iter().chain(whole.iter().copied()).chain(named.roots()) {
             cache.scan_scripts(root);
         }
     }
@@ -80,7 +88,7 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
             *slot = Some(lookup);
         }
     }
-    let mut reporter = ScriptReporter::new(load, &known, whole, cache.snapshot(), from);
+    let mut reporter = ScriptReporter::new(load, &known, (whole, named), cache.snapshot(), from);
     let mut tools = std::mem::take(&mut load.tools);
     for (loaded, cached) in tools.iter_mut().zip(known) {
         let Some(mut cached) = cached else { continue };
@@ -124,7 +132,8 @@ pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
     if !affected.iter().zip(&lookups).all(is_same_unit) {
         return None;
     }
-    let mut reporter = ScriptReporter::new(&Load::default(), &[], &HashSet::new(), cache.snapshot(), from);
+    let none = (HashSet::new(), NamedScripts::default());
+    let mut reporter = ScriptReporter::new(&Load::default(), &[], (&none.0, &none.1), cache.snapshot(), from);
     let affected: Vec<usize> = affected.into_iter().map(|(index, _)| index).collect();
     for (index, mut cached) in affected.into_iter().zip(lookups) {
         let state = reporter.report(&mut last.load, &mut cached);
@@ -138,6 +147,22 @@ pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
     let load = last.load.clone();
     cache.last = Some(LastLoad { is_reused: true, ..last });
     Some(load)
+}
+
+/// Returns the paths of the script of a tool and of its modules.
+pub(super) fn files_of(cache: &Cache, root: &Path, loaded: &LoadedTool, from: &Path) -> Vec<PathBuf> {
+    let cached = cache.tools.get(&address(&loaded.tool)).map(|cached| cached.unit.paths().cloned().collect());
+    let cached = cached.filter(|paths: &Vec<PathBuf>| !paths.is_empty());
+    let read = || {
+        let is_normal = loaded.tool.kind == ToolKind::Normal;
+        let path = find_script(root, loaded).filter(|_| is_normal)?;
+        let file = read_script(cache, root, &path, from).ok();
+        Some(match file {
+            Some(file) => Unit::of(cache, root, &path, &file, from).paths().cloned().collect(),
+            None => vec![path],
+        })
+    };
+    cached.or_else(read).unwrap_or_default()
 }
 
 /// Keeps the load as the start of the next one.

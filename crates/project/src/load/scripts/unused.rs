@@ -8,25 +8,30 @@ use deftool_lang::diagnostic::Severity;
 use deftool_lang::spec::{Tool, nearest};
 use deftool_lang::text::{Location, SourceFile, Span};
 
-use super::file::script_candidates;
-use crate::load::cache::key_of;
+use super::file::{read_script, script_candidates};
+use crate::load::cache::{Cache, key_of};
 use crate::load::model::CachedTool;
-use crate::load::read::{Known, MAX_SCRIPT_READ, read_regular};
+use crate::load::named::NamedScripts;
 use crate::load::snapshot::Snapshot;
 use crate::model::Load;
-use crate::paths::{display_name, is_test_script, scripts_folder};
+use crate::paths::{display_name, folders_with_scripts, is_test_script, lib_folder, scripts_folder};
 use crate::rules::unused_script;
 
-/// The unused files of `scripts/`, for each project that is read completely.
+/// Unused files, with the stems of their names.
+type Unused = BTreeMap<PathBuf, String>;
+
+/// The unused files of `scripts/`, for each project that is read completely, and those that the user named.
 pub(super) struct UnusedScripts {
-    by_root: HashMap<PathBuf, BTreeMap<PathBuf, String>>,
+    by_root: HashMap<PathBuf, Unused>,
+    /// These are reported even in a project with errors.
+    named: HashMap<PathBuf, Unused>,
 }
 
 impl UnusedScripts {
     pub(super) fn of(
         load: &Load,
         tools: &[Option<CachedTool>],
-        whole: &HashSet<&Path>,
+        (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
         snapshot: &Snapshot,
     ) -> Self {
         // The keys of the paths that a tool uses or would use.
@@ -39,21 +44,33 @@ impl UnusedScripts {
                 taken.extend(script_candidates(root, &loaded.tool).iter().map(|path| key_of(path)));
             }
         }
-        let mut by_root: HashMap<_, BTreeMap<_, _>> = HashMap::new();
-        for &root in whole {
-            let listed = snapshot.scripts.get(&scripts_folder(root)).into_iter().flatten();
-            let is_file = |path: &&PathBuf| snapshot.listed.get(*path).is_some_and(|stamp| stamp.is_file);
-            // Test scripts are not used by tools.
-            let is_unused = |path: &&PathBuf| !taken.contains(&key_of(path)) && !is_test_script(path);
-            let unused = listed.filter(is_unused).filter(is_file);
-            by_root.insert(root.to_owned(), unused.map(|path| (path.clone(), stem(path))).collect());
+        let is_file = |path: &PathBuf| snapshot.listed.get(path).is_some_and(|stamp| stamp.is_file);
+        // Test scripts are not used by tools.
+        let is_unused =
+            |path: &PathBuf| !taken.contains(&key_of(path)) && !is_test_script(path) && is_file(path);
+        let unused_in = |folder: &Path, is_wanted: &dyn Fn(&PathBuf) -> bool| -> Unused {
+            let listed = snapshot.scripts.get(folder).into_iter().flatten();
+            let unused = listed.filter(|path| is_unused(path) && is_wanted(path));
+            unused.map(|path| (path.clone(), stem(path))).collect()
+        };
+        let of_project = |&root: &&Path| (root.to_owned(), unused_in(&scripts_folder(root), &|_| true));
+        let of_named = |root: &Path| {
+            // Modules may be waiting for their first tool.
+            let (lib, of_scripts) = (lib_folder(root), folders_with_scripts(root));
+            let is_inside = |folder: &&PathBuf| of_scripts.iter().any(|scripts| folder.starts_with(scripts));
+            let is_wanted = |path: &PathBuf| !path.starts_with(&lib) && named.contains(path);
+            let folders = snapshot.scripts.keys().filter(is_inside);
+            (root.to_owned(), folders.flat_map(|folder| unused_in(folder, &is_wanted)).collect())
+        };
+        Self {
+            by_root: whole.iter().map(of_project).collect(),
+            named: named.roots().into_iter().map(of_named).collect(),
         }
-        Self { by_root }
     }
 
-    /// Returns the projects that are read completely.
+    /// Returns the projects whose other scripts are checked, too.
     pub(super) fn roots(&self) -> impl Iterator<Item = &Path> {
-        self.by_root.keys().map(PathBuf::as_path)
+        self.by_root.keys().chain(self.named.keys()).map(PathBuf::as_path)
     }
 
     /// Removes and returns the unused file with the most similar name to the script of `tool`.
@@ -68,20 +85,20 @@ impl UnusedScripts {
         files.remove_entry(&file).map(|(file, _)| file)
     }
 
-    /// Reports the remaining files, unless the project has errors that may be the cause.
-    pub(super) fn report(self, load: &mut Load, from: &Path) {
-        for (root, files) in self.by_root {
-            let is_broken = load.findings.iter().any(|finding| {
+    /// Reports the remaining files, unless the project has errors that may be the cause, and the named files.
+    pub(super) fn report(self, cache: &Cache, load: &mut Load, from: &Path) {
+        let mut unused = self.by_root;
+        unused.retain(|root, _| {
+            !load.findings.iter().any(|finding| {
                 finding.severity == Severity::Error
                     && load.root_of(finding.primary.source) == Some(root.as_path())
-            });
-            if is_broken {
-                continue;
-            }
+            })
+        });
+        for (root, files) in unused.into_iter().chain(self.named) {
             let root: Arc<Path> = Arc::from(root);
             for (file, stem) in files {
-                let read = read_regular(&file, Known::Nothing, MAX_SCRIPT_READ).map(|read| read.bytes);
-                let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
+                let read = read_script(cache, &root, &file, from);
+                let text = read.map_or_else(|_| String::new(), |read| read.text());
                 let first_line = text.lines().next().map_or(0, str::len);
                 let source = load.add_source(SourceFile::new(display_name(&file, from), text), Some(&root));
                 let at = Location { source, span: Span::new(0, first_line) };
