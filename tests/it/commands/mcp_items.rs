@@ -419,8 +419,12 @@ fn what_a_target_rejects_is_checked() {
     let either = json!({"type": "object",
         "properties": {
             "a": {"type": "string", "pattern": "(?=x)"},
-            "b": {"type": "array", "items": [{"type": "string"}]}
+            "b": {"type": "array", "items": [{"type": "string"}]},
+            "c": {"type": "string", "enum": ["", "newest"]},
+            "d": {"type": "object", "properties": {"e": {"type": "string"}},
+                "anyOf": [{"required": ["e"]}, {"required": ["e", "f"]}]}
         },
+        "required": ["a", "g"],
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
     let either = json!({"name": "either", "description": "é".repeat(1025), "inputSchema": either});
     let pages = json!([{"tools": [ping(), either]}]);
@@ -436,11 +440,14 @@ fn what_a_target_rejects_is_checked() {
     assert!(checked.code == Some(0) && !checked.stdout.contains("MCP server"), "{checked:?}");
     let imported = deftool(&["import", "--mcp", "t"]);
     assert!(imported.stdout.contains(":prefixItems"), "{imported:?}");
-    let checked = deftool(&[&check[..], &["--target", "openai", "--target", "openai-strict"]].concat());
+    let checked = deftool(&[&check[..], &["--target", "openai,openai-strict,gemini"]].concat());
     let lines = [
         "warning[DT315]: MCP server `t` offers `t__either`, of which openai rejects `pattern` at /properties/a/pattern: newer models answer 400",
         "warning[DT315]: MCP server `t` offers `t__either`, of which openai-strict rejects `prefixItems` at /properties/b/prefixItems: ",
         "warning[DT315]: MCP server `t` offers `t__either`, of which openai rejects a description over 1024 characters: the chat API",
+        "offers `t__either`, of which gemini rejects `enum` at /properties/c/enum: the API answers 400",
+        "offers `t__either`, of which gemini rejects `required` at /properties/d/anyOf/0/required: the API answers 400",
+        "offers `t__either`, of which gemini rejects a required argument that the tool does not have: the API answers 400",
         "note[DT316]: MCP server `t` offers `t__either` with `anyOf` at the top, which is not sent; calls are validated against it",
     ];
     for line in lines {

@@ -48,7 +48,7 @@ pub use repair::{Repair, RepairKind, before_control_token, repair_text};
 pub use strict_reply::restore;
 pub use target::{
     Limitation, Target, accepts_type, check_count, check_target, check_tools, emit, emit_definition,
-    limitations, strict_parameters, support,
+    limitations, strict_parameters, support, takes_any_number,
 };
 pub use tool_set::{Accepted, LocatedViolation, ToolEntry, ToolSet, locate_violations};
 pub use validate::{ArgumentValidator, SchemaError, Violation};

@@ -25,11 +25,12 @@ use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::repeats;
-use deftool_lang::schema::{check_count, check_target};
+use deftool_lang::schema::{check_count, check_target, takes_any_number};
 use deftool_lang::spec::rules::merge_style;
 
 use self::named::NamedScripts;
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
+use crate::rules::too_many_tools;
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
 pub use bios::{outside_bios, read_bios};
@@ -88,6 +89,10 @@ pub(crate) fn load_with_cache(
     let whole = whole_roots(inputs);
     let named = NamedScripts::of(inputs);
     let (mut load, mut levels) = specs::read_specs(cache, inputs, &whole, from)?;
+    // The limit is that of OpenAI.
+    if options.targets.is_empty() || !options.targets.iter().copied().all(takes_any_number) {
+        load.findings.extend(too_many_tools::check(&load, &whole));
+    }
     if options.with_scripts {
         scripts::load_scripts(cache, &mut load, (&whole, &named), from);
     }

@@ -96,7 +96,6 @@ pub(super) fn read_specs(
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_target::check(&load));
-    findings.extend(rules::too_many_tools::check(&load, whole));
     findings.extend(rules::long_result::check(&load, whole));
     load.findings.append(&mut findings);
     load.sort_findings();

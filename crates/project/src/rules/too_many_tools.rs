@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, rule};
-use deftool_lang::spec::{ToolKind, WorkerSpec};
+use deftool_lang::spec::{Api, ToolKind, WorkerSpec};
 use deftool_lang::text::{Location, Spanned};
 
 use crate::model::Load;
@@ -12,7 +12,8 @@ rule! {
     ///
     /// OpenAI rejects a request with more than 128 tools ("array too long. Expected an array with maximum length 128",
     /// seen from 2024 to 2025). Models also choose less reliably among many tools, and each tool costs tokens in every
-    /// request. List the tools that a worker needs in its `:tools`.
+    /// request. List the tools that a worker needs in its `:tools`. A worker with `:api messages`, and `--target` of an API
+    /// without such a limit, are not reported.
     pub(crate) TOO_MANY_TOOLS, "DT311", "too-many-tools", Warning
 }
 
@@ -29,7 +30,8 @@ pub(crate) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
             continue;
         }
         let is_of_root = |worker: &&WorkerSpec| worker.source.is_some_and(of_root);
-        for worker in load.workers.iter().filter(is_of_root) {
+        let is_of_openai = |worker: &&WorkerSpec| worker.api != Some(Api::Messages);
+        for worker in load.workers.iter().filter(is_of_root).filter(is_of_openai) {
             let listed = |list: &Option<Vec<Spanned<String>>>, kind| match list {
                 Some(list) => list.len(),
                 None => tools.iter().filter(|tool| tool.kind == kind).count(),

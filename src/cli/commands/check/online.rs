@@ -52,8 +52,9 @@ fn describe(offer: Offer, targets: &[Target]) -> McpOffer {
         let refused = refused.filter(|limitation| limitation.support.level == SupportLevel::Refused);
         problems.extend(refused.map(|Limitation { support, pointer, word }| {
             let what = if word.is_empty() { support.about() } else { format!("`{word}`") };
+            let place = if pointer.is_empty() { String::new() } else { format!(" at {pointer}") };
             format!(
-                "offers `{}`, of which {} rejects {what} at {pointer}: {}",
+                "offers `{}`, of which {} rejects {what}{place}: {}",
                 tool.name,
                 target.as_str(),
                 support.detail

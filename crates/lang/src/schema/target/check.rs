@@ -107,7 +107,19 @@ pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
 
 /// Checks the number of `tools` in one request to `target`. The finding is at the first tool over the limit.
 pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Option<Diagnostic> {
-    let (support, limit) = target.support_table().iter().find_map(|support| match support.subject {
+    let (support, limit) = max_tools(target)?;
+    let tool = tools.into_iter().nth(limit)?;
+    let name = &tool.name;
+    Some(finding_for(&ToolLimitation { target, tool, support, span: name.span, word: name.value.clone() }))
+}
+
+/// Returns whether `target` accepts any number of tools in one request.
+pub fn takes_any_number(target: Target) -> bool {
+    max_tools(target).is_none()
+}
+
+fn max_tools(target: Target) -> Option<(&'static SupportEntry, usize)> {
+    target.support_table().iter().find_map(|support| match support.subject {
         Subject::ToolsOver(limit) => Some((support, limit)),
         Subject::Keywords(_)
         | Subject::OtherKeywords
@@ -116,10 +128,7 @@ pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
         | Subject::PropertyNames
         | Subject::ToolName
         | Subject::DescriptionOver(_) => None,
-    })?;
-    let tool = tools.into_iter().nth(limit)?;
-    let name = &tool.name;
-    Some(finding_for(&ToolLimitation { target, tool, support, span: name.span, word: name.value.clone() }))
+    })
 }
 
 /// Returns whether `tool` is omitted because `target` is known to reject a request that contains it.

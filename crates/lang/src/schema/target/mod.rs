@@ -19,7 +19,7 @@ pub mod support;
 
 use serde_json::Value;
 
-pub use check::{Limitation, check_count, check_target, check_tools, limitations};
+pub use check::{Limitation, check_count, check_target, check_tools, limitations, takes_any_number};
 pub(crate) use limitation::ToolLimitation;
 pub use model::Target;
 pub(crate) use model::description_for;

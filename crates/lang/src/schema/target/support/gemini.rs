@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
+use crate::schema::target::node::required_names;
 
 const FIELDS: Source = Source {
     at: "https://hexdocs.pm/geminix/Geminix.V1beta.Schema.html (generated from Google's API description)",
@@ -14,9 +15,15 @@ const FIELDS: Source = Source {
 const UNKNOWN_FIELD: Source =
     Source { at: "https://github.com/pizza-bot-app/pizza-bot/issues/62", date: "2026-09-07" };
 const ITEMS: Source = Source { at: "https://github.com/cline/cline/issues/7339", date: "2026-11" };
+const EMPTY_VALUES: Source =
+    Source { at: "https://github.com/sbroenne/mcp-server-excel/issues/607", date: "2026-04-24" };
+const REQUIRED: Source =
+    Source { at: "https://github.com/iBUHub/AIStudioToAPI/issues/154", date: "2026-05-05" };
 const NAMES: Source = Source { at: "https://github.com/kaitranntt/ccs/issues/25", date: "2025-11-30" };
 const REFERENCES: Source =
     Source { at: "https://github.com/googleapis/python-genai/issues/1122", date: "2025-07-11" };
+
+const UNDEFINED: &str = "the API answers 400 to the whole request: property is not defined";
 
 /// The support table.
 pub(super) static SUPPORT: &[SupportEntry] = &[
@@ -57,6 +64,34 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
         let values = occurrence.value().and_then(Value::as_array);
         values.is_some_and(|values| values.iter().any(|value| !value.is_string()))
     }),
+    SupportEntry::new(
+        Subject::Keywords(&["enum"]),
+        SupportLevel::Refused,
+        Enforcer::Deftool,
+        "the API answers 400 to the whole request: cannot be empty",
+        EMPTY_VALUES,
+    )
+    .when("a value is the empty string", |occurrence| {
+        let values = occurrence.value().and_then(Value::as_array);
+        values.is_some_and(|values| values.iter().any(|value| value == ""))
+    }),
+    SupportEntry::new(
+        Subject::Keywords(&["required"]),
+        SupportLevel::Refused,
+        Enforcer::Deftool,
+        UNDEFINED,
+        REQUIRED,
+    )
+    .when("it names a property that is not in `:properties` beside it", requires_undefined),
+    // The compiler writes the `required` of a spec, but an MCP server its own.
+    SupportEntry::new(
+        Subject::Tool("a required argument that the tool does not have"),
+        SupportLevel::Refused,
+        Enforcer::Deftool,
+        UNDEFINED,
+        REQUIRED,
+    )
+    .when("`required` names it", requires_undefined),
     SupportEntry::new(
         Subject::Keywords(&["additionalProperties"]),
         SupportLevel::Dropped,
@@ -138,6 +173,13 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
         !occurrence.word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }),
 ];
+
+fn requires_undefined(occurrence: &Occurrence<'_>) -> bool {
+    let node = occurrence.node;
+    let is_defined =
+        |name: &str| node.get("properties").is_some_and(|properties| properties.get(name).is_some());
+    required_names(node.schema).into_iter().any(|name| !is_defined(name))
+}
 
 fn is_string_argument(occurrence: &Occurrence<'_>) -> bool {
     occurrence.node.is_argument() && occurrence.node.get("type").is_some_and(|word| word == "string")
