@@ -222,7 +222,7 @@ pub struct Usage {
 
 impl Usage {
     /// Adds other counts.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
             (one, other) => one.or(other),

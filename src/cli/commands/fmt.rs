@@ -68,11 +68,11 @@ pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
             }
         }
     }
+    if counts.is_empty() {
+        return Err(CliError::Usage(String::from("no files to format")));
+    }
     eprint_progress(&counts.describe(options.writes()));
     let differs = counts.changed > 0 && !options.writes();
-    if counts.is_empty() {
-        return Ok(Exit::NotAttempted);
-    }
     Ok(if differs || counts.failed > 0 { Exit::Failed } else { Exit::Clean })
 }
 
@@ -202,6 +202,6 @@ impl Counts {
             .filter(|(number, _)| *number > 0)
             .map(|(number, what)| format!("{} {what}", count(number, "file")))
             .collect();
-        if parts.is_empty() { String::from("no files to format") } else { parts.join(", ") }
+        parts.join(", ")
     }
 }

@@ -146,7 +146,7 @@ fn continue_past(
     Arc::new(move |submit| {
         let found = past.take(&context, submit, &tools.current().tools)?;
         // The client answers approvals.
-        let resumed = found.map(|(start, entries)| worker.resume(start, entries, true));
+        let resumed = found.map(|past| worker.resume(past.start, past.entries, true));
         resumed.transpose().map_err(|error| error.to_string())
     })
 }

@@ -10,7 +10,8 @@ use crate::support::project::Project;
 const SPEC: &str = r#"(deftool
  :name "greet"
  :description "Greet a person."
- :args ((:name "name" :type string :description "Who to greet.")))
+ :args ((:name "name" :type string :description "Who to greet."))
+ :accepts [(:name "Ada")])
 "#;
 
 fn project() -> Project {

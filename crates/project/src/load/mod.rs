@@ -12,6 +12,7 @@ mod levels;
 mod model;
 mod named;
 mod names;
+mod narrow;
 mod other_files;
 mod outside;
 mod read;
@@ -29,6 +30,7 @@ use deftool_lang::schema::{check_count, check_target, takes_any_number};
 use deftool_lang::spec::rules::merge_style;
 
 use self::named::NamedScripts;
+use self::narrow::narrow;
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 use crate::rules::too_many_tools;
 
@@ -96,7 +98,7 @@ pub(crate) fn load_with_cache(
     if options.with_scripts {
         scripts::load_scripts(cache, &mut load, (&whole, &named), from);
     }
-    named.narrow(cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
+    narrow(&named, cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
     if options.with_scripts {
         bios::report_bios(&mut load);
         if let Some(program) = &options.type_checker {

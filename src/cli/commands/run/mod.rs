@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use deftool_chat::request::Outcome;
 use deftool_record::{Recording, ReplayOptions};
-use deftool_worker::{ReplayTransport, SubmitRequest, Worker, WorkerConfig};
+use deftool_worker::{ReplayTransport, SubmitRequest, ToolSource, Worker, WorkerConfig};
 
 use crate::cli::options::{EventFormat, FormatOptions};
 use crate::cli::outcome::{CliError, Exit, runtime};
@@ -153,10 +153,10 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
             Arc::new(ReplayTransport::with(recording, options))
         });
         let worker = if let Some(replay) = &replay {
-            Worker::replay(config, tools, Arc::clone(replay))
+            Worker::replay(config, Arc::clone(&tools), Arc::clone(replay))
         } else {
             tokio::select! {
-                worker = connect(&options.worker, (&spec, &root), config, tools, true) => worker?,
+                worker = connect(&options.worker, (&spec, &root), config, Arc::clone(&tools), true) => worker?,
                 () = interrupts.next() => return Ok(Exit::Interrupted),
             }
         };
@@ -172,7 +172,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
         let mut follower =
             Follower { worker: &worker, printed, approver: &mut approver, interrupts: &mut interrupts };
         let recorded = replay.as_ref().map_or(1, |replay| replay.requests());
-        let followed = follow_all(&mut follower, &submit, options, recorded).await;
+        let followed = follow_all(&mut follower, &submit, options, (recorded, &*tools)).await;
         close(&worker, &mut interrupts).await;
         if let Some(remote) = remote {
             remote.close().await;
@@ -199,13 +199,14 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
 }
 
 /// Follows the request, the further ones of a recorded chat, and those that name an error of an exit call. `recorded`: the
-/// number of requests of a replay, or 1.
+/// number of requests of a replay, or 1. `tools`: those of the worker.
 async fn follow_all(
     follower: &mut Follower<'_>,
     submit: &SubmitRequest,
     options: &RunOptions,
-    recorded: usize,
+    (recorded, tools): (usize, &dyn ToolSource),
 ) -> Result<Exit, CliError> {
+    let tools = || tools.current().tools;
     let (mut recorded, mut retries) = (recorded, options.signals.output_retries);
     let (mut exit, mut signals) = (Exit::Clean, Vec::new());
     let mut request = submit.clone();
@@ -226,7 +227,7 @@ async fn follow_all(
         }
         // A failed request is reported.
         let Some(missing) =
-            options.signals.missing(&signals, &outcome.signals).filter(|_| exit == Exit::Clean)
+            options.signals.missing(&signals, &outcome.signals, &tools()).filter(|_| exit == Exit::Clean)
         else {
             break;
         };
@@ -243,7 +244,7 @@ async fn follow_all(
         request = missing.retry(submit, conversation);
     }
     if exit == Exit::Clean
-        && let Some(arguments) = options.signals.output_of(&signals)
+        && let Some(arguments) = options.signals.output_of(&signals, &tools())
     {
         print_json(arguments, false);
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use clap::Args;
 use deftool_chat::Message;
 use deftool_chat::request::Signal;
-use deftool_lang::schema::ToolSet;
+use deftool_lang::schema::{Arguments, NotAnObject, ToolSet, Violation};
 use deftool_lang::spec::ToolKind;
 use deftool_worker::SubmitRequest;
 use serde_json::Value;
@@ -68,26 +68,46 @@ impl SignalOptions {
     }
 
     /// Returns the first required call that is not among `signals`, or only with invalid arguments. `last`: the signals of
-    /// the last request, which explain it.
-    pub(super) fn missing(&self, signals: &[Signal], last: &[Signal]) -> Option<MissingSignal> {
-        let name = self.names().find(|name| valid(signals, name).is_none())?;
+    /// the last request, which explain it. `tools`: those of the worker.
+    pub(super) fn missing(
+        &self,
+        signals: &[Signal],
+        last: &[Signal],
+        tools: &ToolSet,
+    ) -> Option<MissingSignal> {
+        let name = self.names().find(|name| valid(signals, name, tools).is_none())?;
         let last = last.iter().rfind(|signal| signal.tool_name == **name);
         let invalid = last.and_then(|signal| {
-            Some((signal.arguments.clone(), signal.arguments_error.as_deref()?.replace('\n', "; ")))
+            Some((signal.arguments.clone(), error_of(signal, tools)?.replace('\n', "; ")))
         });
         Some(MissingSignal { tool: name.clone(), invalid })
     }
 
     /// Returns the arguments of the last valid call of the tool of `--output`.
-    pub(super) fn output_of<'s>(&self, signals: &'s [Signal]) -> Option<&'s Value> {
-        valid(signals, self.output.as_deref()?)
+    pub(super) fn output_of<'s>(&self, signals: &'s [Signal], tools: &ToolSet) -> Option<&'s Value> {
+        valid(signals, self.output.as_deref()?, tools)
     }
 }
 
 /// Returns the arguments of the last valid call of an exit tool.
-fn valid<'s>(signals: &'s [Signal], name: &str) -> Option<&'s Value> {
-    let found = signals.iter().rfind(|signal| signal.tool_name == name && signal.arguments_error.is_none());
+fn valid<'s>(signals: &'s [Signal], name: &str, tools: &ToolSet) -> Option<&'s Value> {
+    let found = signals.iter().rfind(|signal| signal.tool_name == name && error_of(signal, tools).is_none());
     found.map(|signal| &signal.arguments)
+}
+
+/// Returns why the arguments of an exit call are invalid. Those of a journal or a recording are validated again: the
+/// schema may have changed, or the file.
+fn error_of(signal: &Signal, tools: &ToolSet) -> Option<String> {
+    if signal.arguments_error.is_some() {
+        return signal.arguments_error.clone();
+    }
+    let name = &signal.tool_name;
+    let Ok(arguments) = Arguments::try_from(signal.arguments.clone()) else {
+        return Some(format!("{name}: {NotAnObject}"));
+    };
+    let (_, violations) = tools.get(name)?.accept(arguments).err()?;
+    let lines = violations.iter().map(|Violation { path, message }| format!("{name}{path}: {message}"));
+    Some(lines.collect::<Vec<_>>().join("\n"))
 }
 
 impl MissingSignal {

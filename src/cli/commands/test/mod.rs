@@ -18,6 +18,7 @@ use crate::cli::options::{FormatOptions, ProjectOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine::{Isolate, ScriptOptions};
 use crate::cli::project::inputs::{CommandDirs, refuse_nothing};
+use crate::cli::terminal::output::eprint_error;
 use fuzz::FuzzOptions;
 use report::{print_list, print_results};
 use run::TestRun;
@@ -96,8 +97,10 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     print_results(&run, &load.sources, options.format.value);
     Ok(match () {
         () if run.summary.fails() => Exit::Failed,
-        // A run of no tests must not pass.
-        () if run.results.is_empty() => Exit::NotAttempted,
+        () if run.results.is_empty() => {
+            eprint_error("nothing was tested");
+            Exit::NotAttempted
+        }
         () => Exit::Clean,
     })
 }

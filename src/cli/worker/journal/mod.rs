@@ -17,7 +17,7 @@ use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
 
 pub(in crate::cli) use open_calls::check_tools;
-pub(in crate::cli) use past::PastRequests;
+pub(in crate::cli) use past::{PastRequest, PastRequests};
 
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {

@@ -30,8 +30,13 @@ pub(in crate::cli) struct PastRequests {
     requests: Mutex<HashMap<String, Vec<RequestSummary>>>,
 }
 
-/// A request of a journal, with its entries and their times, for [`Worker::resume`](deftool_worker::Worker::resume).
-type PastRequest = (JournaledRequest, Vec<(u64, JournalEntry)>);
+/// A request of a journal, for [`Worker::resume`](deftool_worker::Worker::resume).
+pub(in crate::cli) struct PastRequest {
+    pub(in crate::cli) start: JournaledRequest,
+    /// The entries with their times.
+    pub(in crate::cli) entries: Vec<(u64, JournalEntry)>,
+    pub(in crate::cli) has_ended: bool,
+}
 
 impl PastRequests {
     /// Reads the requests of the journal at `path`. With `repeats_failed`, those that failed count as never submitted.
@@ -87,7 +92,7 @@ impl PastRequests {
         if state.is_none() {
             check_tools(&id, &self.path, &entries, tools)?;
         }
-        Ok(Some((start, entries)))
+        Ok(Some(PastRequest { start, entries, has_ended: state.is_some() }))
     }
 }
 

@@ -137,8 +137,9 @@ pub(super) struct JobResult {
     pub(super) output: Option<Value>,
     /// The signals of all requests of the job.
     pub(super) signals: Vec<Signal>,
+    /// The tokens of all requests of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<JobError>,
 }
@@ -167,7 +168,7 @@ impl JobResult {
         }
     }
 
-    /// Creates the result of a job from the outcome of its last request, without signals.
+    /// Creates the result of a job from the outcome of its last request, without signals and usage.
     pub(super) fn of(index: usize, job_name: &str, request_id: String, outcome: &Outcome) -> Self {
         let error = (outcome.state == FinalState::Failed).then(|| {
             let reason = outcome.fail_reason.unwrap_or(FailReason::UnknownError);
@@ -185,7 +186,7 @@ impl JobResult {
             answer: outcome.text.clone(),
             output: None,
             signals: Vec::new(),
-            usage: outcome.usage,
+            usage: None,
             error,
         }
     }

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::Message;
-use deftool_chat::request::{Approval, Event, FinalState, Outcome, kind};
+use deftool_chat::request::{Approval, Event, FinalState, Outcome, Signal, kind};
+use deftool_chat::{Message, Usage};
 use deftool_durable::SqliteJournal;
 use deftool_lang::text::count;
 use deftool_record::{Durability, Journal};
@@ -33,8 +33,8 @@ use crate::cli::terminal::output::{
 };
 use crate::cli::terminal::spinner::{Spinner, suspend};
 use crate::cli::worker;
-use crate::cli::worker::journal::PastRequests;
 use crate::cli::worker::journal::context::JournalContext;
+use crate::cli::worker::journal::{PastRequest, PastRequests};
 use crate::cli::worker::{OpenWorker, Source, close, close_remote, connect, join, journal, trace};
 use job::{JobError, JobFile, JobLine, JobResult};
 
@@ -139,6 +139,34 @@ struct Ended {
     id: String,
     outcome: Arc<Outcome>,
     conversation: Vec<Message>,
+    /// Whether the journal contained its end.
+    is_stored: bool,
+}
+
+/// The requests of a job so far: the first, and those that name the error of an exit call.
+struct JobProgress {
+    requests: u32,
+    signals: Vec<Signal>,
+    usage: Option<Usage>,
+    /// Whether the journal contained the end of each.
+    is_stored: bool,
+}
+
+impl Default for JobProgress {
+    fn default() -> Self {
+        Self { requests: 0, signals: Vec::new(), usage: None, is_stored: true }
+    }
+}
+
+impl JobProgress {
+    fn add(&mut self, outcome: &Outcome, is_stored: bool) {
+        self.requests = self.requests.saturating_add(1);
+        self.signals.extend(outcome.signals.iter().cloned());
+        if let Some(usage) = outcome.usage {
+            self.usage.get_or_insert_default().add(usage);
+        }
+        self.is_stored &= is_stored;
+    }
 }
 
 /// The number of jobs in each state.
@@ -262,39 +290,50 @@ impl Batch<'_> {
             }
         };
         let expected = &self.options.signals;
-        let (mut request, mut signals) = (submit.clone(), Vec::new());
-        for retry in 0.. {
-            let Ended { id, outcome, conversation } = match self.run_request(job.index, request).await? {
-                Ok(ended) => ended,
-                Err(message) => {
-                    let message = job.error(&message);
-                    return Some(JobResult::not_submitted(
-                        job.index,
-                        &submit.job_name,
-                        NOT_SUBMITTED,
-                        message,
-                    ));
-                }
-            };
-            signals.extend(outcome.signals.iter().cloned());
+        let mut progress = JobProgress::default();
+        let mut request = submit.clone();
+        loop {
+            let Ended { id, outcome, conversation, is_stored } =
+                match self.run_request(job.index, request).await? {
+                    Ok(ended) => ended,
+                    Err(message) => {
+                        let message = job.error(&message);
+                        return Some(JobResult::not_submitted(
+                            job.index,
+                            &submit.job_name,
+                            NOT_SUBMITTED,
+                            message,
+                        ));
+                    }
+                };
+            progress.add(&outcome, is_stored);
             let is_completed = outcome.state == FinalState::Completed;
-            let missing = expected.missing(&signals, &outcome.signals).filter(|_| is_completed);
-            if let Some(missing) = missing.as_ref().filter(|_| retry < expected.output_retries) {
-                request = missing.retry(&submit, conversation);
-                continue;
+            let tools = self.tools.current().tools;
+            let missing =
+                expected.missing(&progress.signals, &outcome.signals, &tools).filter(|_| is_completed);
+            if let Some(missing) = &missing {
+                if progress.requests <= expected.output_retries {
+                    request = missing.retry(&submit, conversation);
+                    continue;
+                }
+                // The job failed before this command. A stored request is used once, so this ends.
+                if self.options.retry_failed && progress.is_stored {
+                    (request, progress) = (submit.clone(), JobProgress::default());
+                    continue;
+                }
             }
             let mut result = JobResult::of(job.index, &submit.job_name, id, &outcome);
+            result.usage = progress.usage;
             if let Some(missing) = missing {
                 result.state = FinalState::Failed;
                 result.error =
                     Some(JobError { kind: MISSING_SIGNAL.to_owned(), message: missing.to_string() });
             } else if is_completed {
-                result.output = expected.output_of(&signals).cloned();
+                result.output = expected.output_of(&progress.signals, &tools).cloned();
             }
-            result.signals = signals;
+            result.signals = progress.signals;
             return Some(result);
         }
-        None
     }
 
     /// Runs a request to its end, or the one in the journal that has the same content. Returns `None` if it was stopped, and
@@ -303,16 +342,16 @@ impl Batch<'_> {
         let past = self.stored.map_or(Ok(None), |stored| {
             stored.past.take(&stored.context, &submit, &self.tools.current().tools)
         });
-        let (id, from) = match past {
-            Ok(Some((start, entries))) => {
+        let (id, from, is_stored) = match past {
+            Ok(Some(PastRequest { start, entries, has_ended })) => {
                 self.unless_stopped(self.wait_until_ready()).await?;
                 match self.worker.resume(start, entries, false) {
-                    Ok(resumed) => resumed,
+                    Ok((id, from)) => (id, from, has_ended),
                     Err(error) => return Some(Err(error.to_string())),
                 }
             }
             Ok(None) => match self.unless_stopped(self.worker.submit_when_ready(submit)).await? {
-                Ok(id) => (id, 0),
+                Ok(id) => (id, 0, false),
                 Err(error) => return Some(Err(error.to_string())),
             },
             Err(message) => return Some(Err(message)),
@@ -328,7 +367,7 @@ impl Batch<'_> {
         let conversation = self.worker.conversation(&id).unwrap_or_default();
         let outcome = self.worker.take_result(&id).ok()?;
         self.store_end(&id, &outcome).await;
-        Some(Ok(Ended { id, outcome, conversation }))
+        Some(Ok(Ended { id, outcome, conversation, is_stored }))
     }
 
     /// Waits until the end of a request is in the journal, so that a job whose result was printed is never repeated.
