@@ -6,12 +6,12 @@
 //! gptel rejects unknown keys; `deftool-gptel` applies them. An exit tool becomes a normal tool whose function is a
 //! placeholder.
 //!
-//! Source: the docstring of `gptel-make-tool`, gptel 0.9.8.
+//! Source: the docstring of `gptel-make-tool`, gptel of August 2026.
 
 use std::collections::HashSet;
 
-use crate::spec::form::{keyword, list, plist_of_argument, string, symbol};
-use crate::spec::{Argument, Confirm, Effect, Origin, Permissions, Tool, ToolKind};
+use crate::spec::form::{datum_of_include, keyword, list, plist_of_argument, string, symbol};
+use crate::spec::{Argument, Confirm, Effect, Include, Origin, Permissions, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, write};
 use crate::text::{SourceId, Span, Spanned};
 
@@ -87,8 +87,13 @@ fn form_of(tool: &Tool, is_async: bool, has_confirm: bool) -> Datum {
         Confirm::Always | Confirm::When(_) if has_confirm => entry("confirm", symbol(CODE, span)),
         Confirm::Always | Confirm::When(_) => entry("confirm", symbol("t", span)),
     }
-    if tool.include {
-        entry("include", symbol("t", span));
+    match tool.include {
+        None => {}
+        Some(Include::Call) => {
+            let call = Box::new(datum_of_include(Include::Call, span));
+            entry("include", Datum { span, kind: DatumKind::Quoted(call) });
+        }
+        Some(include) => entry("include", datum_of_include(include, span)),
     }
     list(form, span)
 }

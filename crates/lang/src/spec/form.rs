@@ -5,7 +5,9 @@
 
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, ValueKind};
-use super::{Argument, CommandInput, Confirm, Effect, SampleCall, Template, Tool, ToolCommand, ToolKind};
+use super::{
+    Argument, CommandInput, Confirm, Effect, Include, SampleCall, Template, Tool, ToolCommand, ToolKind,
+};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -41,8 +43,8 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
             entry("confirm", list(when.chain(conditions.iter().map(datum_of_json)).collect(), tool.span));
         }
     }
-    if tool.include {
-        entry("include", flag());
+    if let Some(include) = tool.include {
+        entry("include", datum_of_include(include, tool.span));
     }
     if let Some(script) = &tool.script {
         entry("script", string(script));
@@ -201,6 +203,15 @@ fn datum_of_type(json: &Json) -> Datum {
     match json.as_str().filter(|word| TYPES.contains(word)) {
         Some(word) => symbol(word, json.span),
         None => datum_of_json(json),
+    }
+}
+
+/// Returns the value of `:include`, without a quote.
+pub(crate) fn datum_of_include(include: Include, span: Span) -> Datum {
+    match include {
+        Include::Everything => symbol("t", span),
+        Include::Call => symbol("call", span),
+        Include::Nothing => symbol("nil", span),
     }
 }
 

@@ -47,7 +47,9 @@ pub use lower::{is_reserved_param, is_spec_form, lower, lower_selected, tabled_p
 pub use nearest::nearest;
 pub use rules::invalid_name::is_tool_name;
 pub use selection::ToolSelection;
-pub use tool::{Argument, Effect, Origin, PathBase, Permissions, SampleCall, TargetOverride, Tool, ToolKind};
+pub use tool::{
+    Argument, Effect, Include, Origin, PathBase, Permissions, SampleCall, TargetOverride, Tool, ToolKind,
+};
 pub use tool_forms::{ToolForm, ToolForms, Wrapper};
 pub use units::parse_duration;
 pub use value::ToolValueError;

@@ -166,7 +166,11 @@ pub(super) const TOOL: [Key; 23] = [
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
     key_of("async", KeyValue::Flag, "`t`: the script's first parameter is a callback that takes the result."),
     key_of("confirm", KeyValue::Confirm, "`t` or `(:when CONDITION…)`: ask the user before a call."),
-    key_of("include", KeyValue::Flag, "`t`: gptel shows the results in the conversation."),
+    key_of(
+        "include",
+        KeyValue::Flag,
+        "What gptel shows of a call in the conversation: the call and its result (`t`), the call, or nothing (`nil`).",
+    ),
     key_of("category", KeyValue::Text, "The group in which gptel shows the tool."),
     key_of("function", KeyValue::Any, "Emacs Lisp, ignored."),
     key_of(

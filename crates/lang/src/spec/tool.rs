@@ -31,6 +31,17 @@ pub enum Effect {
     Once,
 }
 
+/// What gptel shows of a call in the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Include {
+    /// The call and its result.
+    Everything,
+    /// The call without its result.
+    Call,
+    /// Nothing.
+    Nothing,
+}
+
 /// The folder that the relative paths of a tool belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,8 +109,8 @@ pub struct Tool {
     pub confirm: Confirm,
     /// Span of the Emacs Lisp function that decides whether a call needs confirmation, if the spec has one.
     pub confirm_function: Option<Span>,
-    /// Whether Emacs shows its results in the conversation.
-    pub include: bool,
+    /// What gptel shows of a call; `None`: gptel decides.
+    pub include: Option<Include>,
     /// The JSON Schema of its results, if the spec has one.
     pub returns: Option<Json>,
     /// Calls that its schema must accept.
@@ -136,7 +147,7 @@ impl Tool {
             effect: Effect::default(),
             category: None,
             confirm: Confirm::Never,
-            include: false,
+            include: None,
             returns: None,
             accepts: Vec::new(),
             rejects: Vec::new(),

@@ -135,7 +135,7 @@ fn a_printed_tool_keeps_what_is_not_sent() {
         [serde_json::json!({"x": [1, null]}), serde_json::json!({"x": 5})],
         "{printed}"
     );
-    assert!(again.include, "{printed}");
+    assert_eq!(again.include, Some(deftool_lang::spec::Include::Everything), "{printed}");
     assert_eq!(
         again.category.as_ref().map(|name| name.value.clone()),
         Some(String::from("misc")),

@@ -209,7 +209,8 @@ fn every_key_of_a_tool_is_in_its_form() {
     let spanned = |text: &str| Spanned::new(text.to_owned(), tool.span);
     tool.category = Some(spanned("files"));
     tool.overrides = vec![TargetOverride { target: spanned("gemini"), description: Some(spanned("g")) }];
-    (tool.confirm, tool.include) = (deftool_lang::spec::Confirm::Always, true);
+    (tool.confirm, tool.include) =
+        (deftool_lang::spec::Confirm::Always, Some(deftool_lang::spec::Include::Everything));
     let json = |kind| Json { span: tool.span, kind };
     let member = Member { key: "x".into(), key_span: tool.span, value: json(JsonKind::Bool(false)) };
     let arguments = json(JsonKind::Object(vec![member]));

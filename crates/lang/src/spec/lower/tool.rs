@@ -9,7 +9,7 @@ use crate::spec::reference::{self, Plist};
 use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{Argument, Json, JsonKind, PathBase, Permissions, SampleCall, Tool, ToolKind};
+use crate::spec::{Argument, Include, Json, JsonKind, PathBase, Permissions, SampleCall, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -147,8 +147,7 @@ impl Lowerer {
                 tool.confirm_function = is_code.then_some(span);
                 tool.confirm = self.lower_confirm(value);
             }
-            // Emacs interprets the value itself: anything but nil is true.
-            "include" => tool.include = is_true(&value),
+            "include" => tool.include = Some(include_of(&value)),
             "category" => {
                 tool.category = match value.kind {
                     DatumKind::String(name) | DatumKind::Symbol(name) => Some(Spanned::new(name, span)),
@@ -249,10 +248,15 @@ fn sample_call(example: Json, arguments: &[Argument]) -> SampleCall {
     }
 }
 
-fn is_true(value: &Datum) -> bool {
-    let is_false =
-        matches!(&value.kind, DatumKind::Keyword(word) if word == ":json-false" || word == ":false");
-    !is_false && !value.is_nil()
+/// Returns what gptel shows. Emacs interprets the value itself: anything but nil and the symbol `call` means everything.
+fn include_of(value: &Datum) -> Include {
+    match &value.kind {
+        DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => Include::Nothing,
+        DatumKind::Symbol(word) if word == "call" => Include::Call,
+        DatumKind::Quoted(quoted) => include_of(quoted),
+        _ if value.is_nil() => Include::Nothing,
+        _ => Include::Everything,
+    }
 }
 
 /// Accepts a path that does not leave the project.
