@@ -71,6 +71,10 @@ fn add_checked(
     used: &HashSet<PathBuf>,
     (from, with_scripts): (&Path, bool),
 ) -> Result<(), ProjectError> {
+    // Without the scripts, only tools are loaded, and a folder may contain other scripts beside theirs.
+    if !with_scripts && !load.checked.is_empty() {
+        return Ok(());
+    }
     let mut loose: Vec<_> = named.files.iter().filter(|(file, _)| !used.contains(*file)).collect();
     loose.sort_unstable();
     for (_, &(root, path)) in loose {
