@@ -5,8 +5,8 @@
     tests/real/.venv/bin/python tests/real/serve.py
 
 Prints `READY http://127.0.0.1:PORT/v1` when it answers, and serves until it gets SIGTERM or SIGINT, or until its
-standard input ends: then whoever started it is gone. Unless a request sets a temperature, replies are not sampled: so small a
-model would err.
+standard input ends, because the process that started it has ended then. Unless a request sets a temperature, replies
+are not sampled: so small a model would err.
 """
 
 import argparse
