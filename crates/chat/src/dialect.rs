@@ -10,6 +10,8 @@
 use deftool_lang::spec::Dialect;
 use serde::{Deserialize, Serialize};
 
+use crate::fallback::FormSet;
+
 /// A feature in which servers differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
@@ -359,6 +361,9 @@ pub struct Capabilities {
     pub images: Option<bool>,
     /// Whether the model takes audio; `None`: not reported.
     pub audio: Option<bool>,
+    /// The forms of calls written as text that the names and the chat template of the model indicate.
+    #[serde(skip_serializing_if = "FormSet::is_empty")]
+    pub text_forms: FormSet,
 }
 
 impl Capabilities {
@@ -372,6 +377,7 @@ impl Capabilities {
             slots_page: None,
             images: None,
             audio: None,
+            text_forms: FormSet::default(),
         }
     }
 

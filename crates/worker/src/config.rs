@@ -115,6 +115,7 @@ impl WorkerConfig {
     pub fn at(mut self, endpoint: &Endpoint) -> Self {
         self.server = endpoint.found.server;
         self.run.model.clone_from(&endpoint.model);
+        self.run.text_forms = self.server.text_forms;
         self.run.parallel_tool_calls_supported = self.server.parallel_calls.unwrap_or(true);
         self
     }

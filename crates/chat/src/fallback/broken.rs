@@ -7,7 +7,6 @@ use super::decode::{DecodedForm, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
 use super::model::{TextArguments, TextCall};
-use super::suspect::Suspicion;
 use crate::RawArguments;
 use crate::call_keys::{ARGUMENT_KEYS, NAME_KEYS};
 
@@ -66,22 +65,11 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     calls
 }
 
-/// Returns the call in `text`, which begins like a call. `None` if its name cannot be read.
-pub(super) fn unread_call(text: &str, suspicion: &Suspicion, truncated: bool) -> Option<TextCall> {
-    let (name, written) = match suspicion {
-        Suspicion::Open | Suspicion::None | Suspicion::Marker(_) => return None,
-        Suspicion::Call(None) => object_call(text.find('{').and_then(|at| text.get(at..))?)?,
-        // The name may be incomplete.
-        Suspicion::Call(Some(name)) if truncated && text.ends_with(name) => return None,
-        Suspicion::Call(Some(name)) | Suspicion::Name(name) => {
-            (name.as_str(), text.split_once(name).map_or("", |(_, after)| after))
-        }
-    };
-    let error = String::from("the form of the call is unknown");
-    let arguments = RawArguments::Malformed { text: written.to_owned(), error, truncated };
-    let bare = matches!(suspicion, Suspicion::Name(_));
-    let (name, arguments) = (plain_name(name), TextArguments::Json(arguments));
-    Some(TextCall { name, arguments, repairs: Vec::new(), bare, span: (0, text.len()) })
+/// Returns a call whose form is unknown. `written`: the text after its name.
+pub(crate) fn unreadable_call(name: &str, written: &str) -> TextCall {
+    let (text, error) = (written.to_owned(), String::from("the form of the call is unknown"));
+    let arguments = TextArguments::Json(RawArguments::Malformed { text, error, truncated: false });
+    TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0), repairs: Vec::new() }
 }
 
 /// Returns the name and the arguments of `{"name": "…", "arguments": …`, regardless of the error. A name after

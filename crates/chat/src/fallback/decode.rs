@@ -1,12 +1,12 @@
 //! Decodes the captures of a complete form into calls.
 
-use deftool_lang::schema::{Arguments, Repair, repair_text};
+use deftool_lang::schema::{Arguments, Repair, RepairKind, repair_text};
 use serde_json::{Map, Value};
 
 use super::braces::{read_braces, read_options};
 use super::grammar::{Capture, Captured};
 use super::model::{TextArguments, TextCall, TextMember};
-use super::python::{is_name, read_call};
+use super::python::{is_name, read_call, read_literal};
 use crate::RawArguments;
 use crate::call_keys::{
     ARGUMENT_KEYS, FoundArguments, NAME_KEYS, UNMARKED_ARGUMENT_KEYS, Unread, find_arguments,
@@ -89,7 +89,10 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
             Err(why) => return DecodedForm::Unreadable { why, calls, at: *captured },
         }
     }
+    let is_code = !marked && text.starts_with(['`', '~']);
     for call in &mut calls {
+        // A block of Python is a call only by the name of the tool.
+        call.bare |= is_code && matches!(call.arguments, TextArguments::Literals { .. });
         // A bare name may occur in any text. The marks around it identify a copy.
         if call.has_no_arguments() {
             call.span = (0, text.len());
@@ -270,11 +273,20 @@ pub(super) fn plain_name(written: &str) -> String {
     name.to_owned()
 }
 
-/// Parses a JSON object, with lossless repairs of its text.
+/// Parses a JSON object, with lossless repairs of its text. It may be a Python literal or lack its last brace.
 fn read_object(text: &str) -> Result<(Arguments, Vec<Repair>), String> {
+    let not_json = |value| {
+        let object = Arguments::try_from(value).ok()?;
+        Some((object, vec![Repair::of_call(RepairKind::NotJson)]))
+    };
+    let mended = || {
+        let closed = format!("{text}}}");
+        let literal = || read_literal(text).or_else(|_| read_literal(&closed)).ok();
+        serde_json::from_str(&closed).ok().or_else(literal).and_then(not_json)
+    };
     match serde_json::from_str::<Map<String, Value>>(text) {
         Ok(object) => Ok((object.into(), Vec::new())),
-        Err(error) => repair_text(text).ok_or_else(|| error.to_string()),
+        Err(error) => repair_text(text).or_else(mended).ok_or_else(|| error.to_string()),
     }
 }
 

@@ -80,20 +80,13 @@ pub(super) struct EntityReader {
 pub(super) enum Decoded {
     /// No output yet: inside a possible reference.
     Nothing,
-    /// A literal character.
+    /// A character, literal or decoded.
     Plain(char),
-    /// The character of a decoded reference.
-    Referred(char),
     /// Text that turned out not to be a reference.
     Text(String),
 }
 
 impl EntityReader {
-    /// Whether the reader is outside a reference.
-    pub(super) fn is_idle(&self) -> bool {
-        self.name.is_none()
-    }
-
     /// Reads one character.
     pub(super) fn push(&mut self, ch: char) -> Decoded {
         let Some(name) = &mut self.name else {
@@ -113,7 +106,7 @@ impl EntityReader {
             Some('&') => Decoded::Nothing,
             Some(referred) => {
                 self.name = None;
-                Decoded::Referred(referred)
+                Decoded::Plain(referred)
             }
             None if ch == '&' => Decoded::Text(format!("&{read}")),
             None => {
@@ -131,7 +124,7 @@ pub(crate) fn decode_references(chars: impl Iterator<Item = char>) -> String {
     for ch in chars {
         match reader.push(ch) {
             Decoded::Nothing => {}
-            Decoded::Plain(ch) | Decoded::Referred(ch) => out.push(ch),
+            Decoded::Plain(ch) => out.push(ch),
             Decoded::Text(text) => out.push_str(&text),
         }
     }

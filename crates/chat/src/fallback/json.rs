@@ -1,7 +1,8 @@
 //! Finds the end or the first syntax error of a JSON object, character by character, and reports which keys it has.
 //! Also of a JSON string, which may contain an object that was encoded twice.
 //!
-//! Numbers and literals are not validated: `serde_json` parses the complete object.
+//! Strings in single quotation marks are accepted, because models also write Python literals. Numbers and literals are
+//! not validated: the complete object is parsed later.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub(super) struct JsonScan {
     /// Open containers: `true` for an object, `false` for an array.
     stack: Vec<bool>,
     state: State,
+    /// The quotation mark of the current or last string.
+    quote: char,
     /// The current or last top-level key, up to [`MAX_KEY`] bytes.
     key: String,
     keys: Keys,
@@ -69,7 +72,7 @@ impl JsonScan {
     /// they end the scan unless they are allowed, so that a missing quotation mark does not hide the rest of the reply.
     pub(super) fn object(allows_controls: bool) -> Self {
         let (state, key, keys) = (State::KeyOrEnd, String::new(), Keys::default());
-        Self { allows_controls, stack: vec![true], state, key, keys }
+        Self { allows_controls, stack: vec![true], state, quote: '"', key, keys }
     }
 
     /// A scan after the string's `"`.
@@ -80,6 +83,11 @@ impl JsonScan {
     /// Whether the keys so far identify a call.
     pub(super) fn is_call(&self) -> bool {
         self.keys.call || (self.keys.name && self.keys.arguments)
+    }
+
+    /// Whether the object is complete except for its last brace.
+    pub(super) fn lacks_brace(&self) -> bool {
+        self.stack == [true] && self.state == State::CommaOrEnd
     }
 
     /// The number of open containers.
@@ -121,7 +129,7 @@ impl JsonScan {
             State::Escape { key } => {
                 self.state = match ch {
                     'u' => State::Unicode { key, left: 4 },
-                    '"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' => State::String { key },
+                    '"' | '\'' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' => State::String { key },
                     _ => return JsonStep::Bad,
                 };
                 return JsonStep::More;
@@ -151,7 +159,8 @@ impl JsonScan {
             return JsonStep::More;
         }
         let next = match (self.state, ch) {
-            (State::KeyOrEnd | State::Key, '"') => {
+            (State::KeyOrEnd | State::Key, '"' | '\'') => {
+                self.quote = ch;
                 if self.stack.len() == 1 {
                     self.key.clear();
                 }
@@ -183,8 +192,8 @@ impl JsonScan {
 
     fn push_string(&mut self, ch: char, key: bool) -> JsonStep {
         match ch {
-            '"' if self.stack.is_empty() => return JsonStep::End,
-            '"' => self.state = if key { State::Colon } else { State::CommaOrEnd },
+            _ if ch == self.quote && self.stack.is_empty() => return JsonStep::End,
+            _ if ch == self.quote => self.state = if key { State::Colon } else { State::CommaOrEnd },
             '\\' => self.state = State::Escape { key },
             '\0'..='\x1f' if !self.allows_controls && !self.is_call() => return JsonStep::Bad,
             _ => {
@@ -198,12 +207,15 @@ impl JsonScan {
 
     fn open_value(&mut self, ch: char) -> Option<State> {
         match ch {
-            '"' => Some(State::String { key: false }),
+            '"' | '\'' => {
+                self.quote = ch;
+                Some(State::String { key: false })
+            }
             '{' | '[' if self.stack.len() < MAX_DEPTH => {
                 self.stack.push(ch == '{');
                 Some(if ch == '{' { State::KeyOrEnd } else { State::ValueOrEnd })
             }
-            '-' | '0'..='9' | 't' | 'f' | 'n' => Some(State::Word),
+            '-' | '0'..='9' | 't' | 'f' | 'n' | 'T' | 'F' | 'N' => Some(State::Word),
             _ => None,
         }
     }
@@ -253,7 +265,7 @@ mod tests {
         assert_eq!(end_of(r#"{"a": [1, {"b": "}\"]"}], "c": -1.5e3} x"#), Ok(Some(37)));
         assert_eq!(end_of(r#"{"a": "\u00e9"}"#), Ok(Some(14)));
         assert_eq!(end_of(r#"{"a": 1"#), Ok(None));
-        assert_eq!(end_of("{'a': 1}"), Err(1));
+        assert_eq!(end_of(r#"{'a': 'x"}\''} x"#), Ok(Some(13)));
         assert_eq!(end_of(r#"{"a" 1}"#), Err(5));
         assert_eq!(end_of("{\"a\": \"x\ny\"}"), Err(8));
         assert_eq!(end_of(r#"{"a": 1]"#), Err(7));

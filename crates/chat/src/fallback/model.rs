@@ -4,36 +4,37 @@ use deftool_lang::schema::Repair;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::families::Family;
+use super::forms::NotRead;
+use super::position::Place;
 use crate::RawArguments;
 
 /// Maximum length of held-back text, in bytes. A longer form is malformed if it is marked, and text otherwise.
 pub const MAX_HELD: usize = 64 * 1024;
-
-/// The forms to look for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forms {
-    /// Include the forms without marks: JSON lines, code blocks and lists.
-    pub unmarked: bool,
-}
 
 /// A part of the text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Piece {
     /// Plain text.
     Text(String),
-    /// A candidate that parses.
+    /// A candidate that parses, at any place.
     Candidate(Candidate),
-    /// The preceding text, already emitted as [`Piece::Text`], ends with a malformed candidate.
+    /// The preceding text, already emitted as [`Piece::Text`], ends with a malformed candidate. Without a closing mark, its
+    /// text may go on.
     Broken {
         /// The error message.
         why: String,
         /// The first characters of the candidate.
         excerpt: String,
         /// The calls that can be read: first the complete calls, then the malformed call, with malformed arguments.
-        /// Empty if the name of the malformed call cannot be read. If a call is bare, the text is malformed only if
-        /// its name is known.
+        /// Empty if the name of the malformed call cannot be read.
         calls: Vec<TextCall>,
+        /// The form.
+        form: Family,
     },
+    /// The reply ends with this text, already emitted as [`Piece::Text`], which begins with a marker that is named after
+    /// calls. No form can read it.
+    Suspect(String),
     /// Marks that are left over directly after a candidate.
     Leftover(String),
     /// All preceding text was the model's reasoning: a `</think>` was read without its `<think>`.
@@ -47,9 +48,25 @@ pub struct Candidate {
     pub text: String,
     /// The calls, at least one.
     pub calls: Vec<TextCall>,
-    /// The name of the form, for reports; `None` if it is malformed.
-    #[serde(skip)]
-    pub form: Option<&'static str>,
+    pub(crate) form: Family,
+    pub(crate) place: Place,
+}
+
+impl Candidate {
+    /// Whether the form may begin at its place.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.place.takes(self.form.form().start)
+    }
+
+    /// Returns why the candidate is not read at its place.
+    pub(crate) fn misplaced(&self) -> Option<NotRead> {
+        let reason = match self.place {
+            Place::Code => NotRead::InCode,
+            Place::OtherRole => NotRead::OtherRole,
+            Place::Start | Place::Line | Place::Sentence | Place::InLine => NotRead::InLine,
+        };
+        (!self.is_in_place()).then_some(reason)
+    }
 }
 
 /// A call as the model wrote it.

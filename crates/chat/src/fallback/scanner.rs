@@ -1,22 +1,22 @@
 //! Splits the text of one reply into plain text and candidates while it streams.
 //!
 //! Each form that may begin at a character is matched until it fails. Meanwhile the text is held back. Text that is
-//! released passes through the context, so the context has read exactly the text that was emitted.
+//! released passes through the position, so the position has read exactly the text that was emitted.
 //!
-//! If no form matches, text that begins like a call is reported as malformed (`suspect`). Closing marks directly after a
-//! call belong to it (`leftover`).
+//! If the reply ends with text that begins like a call and that no form matches, it is reported as malformed
+//! (`suspect`). Closing marks directly after a call belong to it.
 
 use serde::{Deserialize, Serialize};
 
-use super::broken::{broken_calls, unread_call};
-use super::context::{Allowed, Context, is_plain};
+use super::broken::broken_calls;
 use super::decode::{DecodedForm, decode};
 use super::families::Family;
-use super::grammar::{StartPosition, looks_like};
-use super::leftover::{Leftover, leftover};
+use super::forms::Forms;
+use super::grammar::StartPosition;
 use super::machine::{Machine, Verdict};
-use super::model::{Candidate, Forms, MAX_HELD, Piece};
-use super::suspect::{Suspect, Suspicion};
+use super::model::{Candidate, MAX_HELD, Piece};
+use super::position::{Leftover, Place, Position, is_plain, leftover};
+use super::suspect::{MAX_MARK, begins_with_marker};
 
 /// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;
@@ -24,52 +24,57 @@ const MAX_QUOTED: usize = 200;
 /// Finds candidates in a stream of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scanner {
-    forms: Forms,
-    /// Whether to report quoted calls as candidates, too.
+    /// Whether to search for all unmarked forms.
+    all_unmarked: bool,
+    /// Whether to report calls in reasoning, too.
     everywhere: bool,
-    context: Context,
+    position: Position,
     /// The forms that match the held text.
     open: Vec<Machine>,
     /// The text of the open forms.
     held: String,
     /// The open form is not a call, so its text is emitted at once.
     flowing: bool,
-    /// Which of the open forms are calls. The others are only shown.
-    allowed: Allowed,
+    /// The place where the open forms begin.
+    place: Place,
     /// The start of an open form whose text was emitted, up to [`MAX_HELD`] bytes.
     quoted: String,
-    /// Recognises a call that no form can read, until it is certain.
+    /// The emitted text that may begin with a call in an unknown form.
     suspect: Option<Suspect>,
-    /// The text begins like a call.
-    suspicion: Option<Suspicion>,
-    /// The start of the text that may begin another form, if no form matches: where the last form ended, or a marker.
+    /// The start of the text that may begin another form, if no form matches: where the last form ended.
     retry_from: usize,
-    marker: Option<usize>,
     /// The held text after a call. `None` elsewhere.
     after_call: Option<String>,
+}
+
+/// Text that may begin with a call in an unknown form.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Suspect {
+    /// The text, up to [`MAX_HELD`] bytes.
+    text: String,
+    /// The text begins with a marker that is named after calls.
+    is_marker: bool,
 }
 
 impl Scanner {
     /// Returns a scanner at the start of a reply.
     pub fn new(forms: Forms) -> Self {
         Self {
-            forms,
+            all_unmarked: forms.all_unmarked,
             everywhere: false,
-            context: Context::new(),
+            position: Position::new(),
             open: Vec::new(),
             held: String::new(),
             flowing: false,
-            allowed: Allowed::default(),
+            place: Place::default(),
             quoted: String::new(),
             suspect: None,
-            suspicion: None,
             retry_from: 0,
-            marker: None,
             after_call: None,
         }
     }
 
-    /// Returns a scanner that also finds quoted calls, shown calls and calls in reasoning.
+    /// Returns a scanner that also finds calls in reasoning and in other calls.
     pub(super) fn everywhere(forms: Forms) -> Self {
         Self { everywhere: true, ..Self::new(forms) }
     }
@@ -82,13 +87,15 @@ impl Scanner {
     /// Reads the start of `text` that is certainly plain. Returns its length in bytes. Pass the rest to
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
-        let is_open = !self.held.is_empty() || self.is_open() || self.after_call.is_some();
-        if is_open || !self.context.may_skip() {
+        let is_open = !self.held.is_empty() || !self.open.is_empty() || self.after_call.is_some();
+        if is_open || !self.position.may_skip() {
             return 0;
         }
         let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
         if length > 0 {
-            self.context.skip(text.get(..length).unwrap_or_default());
+            let run = text.get(..length).unwrap_or_default();
+            self.position.skip(run);
+            self.keep_suspect(run);
         }
         length
     }
@@ -105,24 +112,19 @@ impl Scanner {
                 }
                 Leftover::None => text.chars().for_each(|ch| self.push(ch, out)),
             }
-        } else if self.is_open() {
+        } else if !self.open.is_empty() {
             self.push_open(ch, out);
         } else if let Some(first) = self.held.chars().next() {
             self.open_forms(first, ch);
-            if self.is_open() {
-                self.held.push(ch);
-            } else {
+            if self.open.is_empty() {
                 self.reject(self.held.len(), out);
                 self.push(ch, out);
+            } else {
+                self.held.push(ch);
             }
         } else if !self.hold(ch) {
             self.emit(ch, out);
         }
-    }
-
-    /// Whether a form or a suspect is open.
-    fn is_open(&self) -> bool {
-        !self.open.is_empty() || self.suspect.is_some() || self.suspicion.is_some()
     }
 
     /// Reads one character of the open forms.
@@ -149,51 +151,26 @@ impl Scanner {
             false
         });
         self.retry_from = retry_from.unwrap_or(self.retry_from);
-        self.suspect(ch);
         if let Some((machine, end)) = whole {
             self.complete(&machine, end, Some(ch), out);
         } else if let Some(machine) = broken.filter(|_| self.open.is_empty()) {
             self.show(ch, out);
             self.emit_broken("is malformed", &machine, false, out);
-        } else if self.open.is_empty() && self.suspect.is_none() && self.suspicion.is_none() {
-            self.reject(self.marker.unwrap_or(self.retry_from), out);
+        } else if self.open.is_empty() {
+            // The next mark may begin another form. It may be a part of the form that failed.
+            let inner = self.held.char_indices().skip(1).find(|(_, ch)| matches!(ch, '<' | '['));
+            let mark = inner.map_or(self.held.len(), |(at, _)| at);
+            self.reject(if self.everywhere { self.retry_from } else { self.retry_from.min(mark) }, out);
             self.push(ch, out);
-        } else if self.flowing || (flows && self.suspect.is_none()) {
+        } else if self.flowing || flows {
             self.show(ch, out);
-            self.flowing = self.is_open();
-            if self.open.is_empty() && self.quoted.chars().count() >= MAX_QUOTED {
-                self.emit_suspicion(false, out);
-            }
+            self.flowing = true;
         } else {
             self.held.push(ch);
             if self.held.len() > MAX_HELD {
                 self.emit_held(out);
                 self.flowing = true;
             }
-        }
-    }
-
-    /// Passes a character to the open suspect.
-    fn suspect(&mut self, ch: char) {
-        // Dots stand for omitted text: the form is being explained.
-        let last = self.held.chars().next_back().or_else(|| self.quoted.chars().next_back());
-        if matches!(ch, '.' | '…') && last.is_some_and(|last| "{[(>".contains(last)) {
-            self.suspicion = None;
-        }
-        let Some(suspect) = &mut self.suspect else { return };
-        let suspicion = suspect.push(ch);
-        let is_allowed = if suspect.is_token { self.allowed.token } else { self.allowed.line };
-        match suspicion {
-            Suspicion::Open => {}
-            Suspicion::Marker(at) => {
-                self.marker = Some(at);
-                self.suspect = None;
-            }
-            Suspicion::Call(_) | Suspicion::Name(_) if is_allowed => {
-                self.suspicion = Some(suspicion);
-                self.suspect = None;
-            }
-            Suspicion::Call(_) | Suspicion::Name(_) | Suspicion::None => self.suspect = None,
         }
     }
 
@@ -226,19 +203,12 @@ impl Scanner {
         }
         // The text may still be the start of another form.
         let broken = broken.filter(|machine| !(is_cut && machine.is_malformed()));
-        if let Some(suspect) = self.suspect.take() {
-            let is_allowed = if suspect.is_token { self.allowed.token } else { self.allowed.line };
-            self.suspicion = Some(suspect.end()).filter(|found| is_allowed && *found != Suspicion::None);
-        }
-        if let Some(marker) = self.marker.take().filter(|_| broken.is_none() && !self.flowing) {
-            self.reject(marker, out);
-            return self.finish(is_finished, out);
-        }
         self.emit_held(out);
         if let Some(machine) = broken {
             self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
+        } else {
+            out.extend(self.suspect.take().map(|suspect| Piece::Suspect(suspect.text)));
         }
-        self.emit_suspicion(true, out);
         self.close_forms();
     }
 
@@ -255,15 +225,15 @@ impl Scanner {
         // Some characters begin a form only at the start of a line.
         let may_open = match ch {
             '<' | '[' | ']' | '>' => true,
-            '{' => self.forms.unmarked && self.context.begins_line(),
-            '`' | '~' | 'A' | 'f' if self.context.begins_line() => true,
-            'a' if self.context.may_begin_channel(ch) => true,
-            'a' | 'c' | 't' if self.context.at_message_start() => true,
+            '`' | '~' => self.position.begins_line() && !self.position.is_in_code(),
+            '{' | 'A' | 'f' if self.position.begins_line() => true,
+            'a' if self.position.may_begin_channel(ch) => true,
+            'a' | 'c' | 't' if self.position.at_message_start() => true,
             // A name without marks.
-            'a'..='z' | 'A'..='Z' | '_' => self.forms.unmarked && self.context.at_message_start(),
+            'a'..='z' | 'A'..='Z' | '_' => self.all_unmarked && self.position.at_message_start(),
             _ => false,
         };
-        let holds = may_open && (self.everywhere || self.context.reads_forms(ch));
+        let holds = may_open && (self.everywhere || self.position.reads_forms(ch));
         if holds {
             self.held.push(ch);
         }
@@ -272,30 +242,22 @@ impl Scanner {
 
     /// Opens the forms that may begin here with these two characters. The first character is held back.
     fn open_forms(&mut self, first: char, second: char) {
-        let line_start = self.everywhere || self.context.begins_line();
-        let message_start = self.context.at_message_start();
-        let thinking = self.context.is_reasoning() && !self.everywhere;
-        self.allowed =
-            if self.everywhere { Allowed { line: true, token: true } } else { self.context.allowed() };
-        let unmarked = self.forms.unmarked && !self.context.is_inside_json();
-        if !self.everywhere && !thinking {
-            let is_token = first == '[' || looks_like('｜', second);
-            let may_call = self.allowed.line || (self.allowed.token && is_token);
-            self.suspect = Suspect::new(first).filter(|_| may_call);
-            self.suspect(second);
-            self.retry_from = first.len_utf8();
-        }
+        let line_start = self.everywhere || self.position.begins_line();
+        let message_start = self.position.at_message_start();
+        let thinking = self.position.is_reasoning() && !self.everywhere;
+        self.place = self.position.place();
         for family in Family::ALL {
             let form = family.form();
             let here = match form.start {
-                StartPosition::Channel => message_start || self.context.may_begin_channel(first),
+                StartPosition::Channel => message_start || self.position.may_begin_channel(first),
                 StartPosition::Token | StartPosition::Line | StartPosition::Message if thinking => false,
                 // In other positions, a marked form is only shown, and marks in its arguments have no meaning.
                 StartPosition::Token => true,
                 StartPosition::Line => form.marked || line_start,
                 StartPosition::Message => message_start,
             };
-            if here && (form.marked || unmarked) && form.may_begin(first, second) {
+            let is_searched = form.marked || self.all_unmarked || family.is_json();
+            if here && is_searched && form.may_begin(first, second) {
                 let mut machine = Machine::new(*family, !self.everywhere);
                 if machine.push(first) == Verdict::More && machine.push(second) == Verdict::More {
                     self.open.push(machine);
@@ -305,14 +267,32 @@ impl Scanner {
     }
 
     fn emit(&mut self, ch: char, out: &mut Vec<Piece>) {
-        self.context.track(ch);
+        if self.suspect.is_none() && matches!(ch, '<' | '[') && !self.position.is_reasoning() {
+            self.suspect = self.position.place().takes(StartPosition::Token).then(Suspect::default);
+        }
+        self.keep_suspect(ch.encode_utf8(&mut [0; 4]));
+        self.position.track(ch);
         push_text(ch, out);
-        if self.context.take_reasoning_ended() {
+        if self.position.take_reasoning_ended() {
             out.push(Piece::ReasoningEnded);
             // The form was a part of the reasoning.
-            self.allowed = Allowed::default();
+            self.place = Place::InLine;
             self.open.clear();
-            self.suspicion = None;
+            self.suspect = None;
+        }
+    }
+
+    /// Adds text after a character that may begin a call in an unknown form, as long as it may.
+    fn keep_suspect(&mut self, text: &str) {
+        let Some(suspect) = &mut self.suspect else { return };
+        if suspect.text.len() < MAX_HELD {
+            suspect.text.push_str(text);
+        }
+        if !suspect.is_marker && text.contains(['>', ']', '\n', '{']) {
+            suspect.is_marker = begins_with_marker(&suspect.text);
+            self.suspect.take_if(|suspect| !suspect.is_marker);
+        } else if !suspect.is_marker && suspect.text.len() > MAX_MARK {
+            self.suspect = None;
         }
     }
 
@@ -352,7 +332,8 @@ impl Scanner {
     /// Reports the form that `machine` matched as malformed. `truncated`: the reply ended inside it.
     fn emit_broken(&mut self, what: &str, machine: &Machine, truncated: bool, out: &mut Vec<Piece>) {
         let text = std::mem::take(&mut self.quoted);
-        if self.is_allowed(machine) {
+        self.suspect = None;
+        if self.place.takes(machine.family.form().start) {
             let excerpt: String = text.chars().take(MAX_QUOTED).collect();
             let why = format!("a call written as text {what}: {excerpt}");
             let error = format!("the call {what}");
@@ -361,29 +342,16 @@ impl Scanner {
             for call in &mut calls {
                 call.bare = false;
             }
-            out.push(Piece::Broken { why, excerpt, calls });
+            out.push(Piece::Broken { why, excerpt, calls, form: machine.family });
         }
-        self.close_forms();
-    }
-
-    /// Reports text that begins like a call as malformed.
-    fn emit_suspicion(&mut self, truncated: bool, out: &mut Vec<Piece>) {
-        let Some(suspicion) = self.suspicion.take() else { return };
-        let text = std::mem::take(&mut self.quoted);
-        let excerpt: String = text.chars().take(MAX_QUOTED).collect();
-        let calls = unread_call(&text, &suspicion, truncated).into_iter().collect();
-        let why = format!("a call written as text cannot be read: {excerpt}");
-        out.push(Piece::Broken { why, excerpt, calls });
         self.close_forms();
     }
 
     /// Handles a complete form of `end` bytes, which ends with or before `ch`.
     fn complete(&mut self, machine: &Machine, end: usize, ch: Option<char>, out: &mut Vec<Piece>) {
         self.open.clear();
-        self.suspect = None;
-        self.suspicion = None;
-        self.marker = None;
-        let marked = machine.family.form().marked;
+        let form = machine.family;
+        let marked = form.form().marked;
         if self.flowing {
             // The form is too long to be held back. A marked form is a malformed call; an unmarked form may be data.
             if marked {
@@ -404,15 +372,16 @@ impl Scanner {
         let after = text.split_off(if text.is_char_boundary(end) { end } else { text.len() });
         match decode(&text, &machine.captures, marked) {
             DecodedForm::Calls(calls) => {
-                let takes_line = text.ends_with('\n');
-                if self.is_allowed(machine) {
-                    self.context.call_made(takes_line);
-                    out.push(Piece::Candidate(Candidate { text, calls, form: Some(machine.family.name()) }));
+                let candidate = Candidate { text, calls, form, place: self.place };
+                if candidate.is_in_place() {
+                    self.position.call_made();
                     self.after_call = Some(String::new());
+                    self.suspect = None;
                 } else {
-                    self.context.call_shown(takes_line);
-                    text.chars().for_each(|ch| push_text(ch, out));
+                    self.position.form_shown(candidate.text.ends_with('\n'));
+                    self.keep_suspect(&candidate.text);
                 }
+                out.push(Piece::Candidate(candidate));
                 self.close_forms();
             }
             DecodedForm::Ordinary => {
@@ -428,24 +397,11 @@ impl Scanner {
         after.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// Whether the form that `machine` matches is a call in its position.
-    fn is_allowed(&self, machine: &Machine) -> bool {
-        match machine.family.form().start {
-            StartPosition::Token => self.allowed.token,
-            StartPosition::Line | StartPosition::Message => self.allowed.line,
-            // The end of the reasoning that precedes it.
-            StartPosition::Channel => true,
-        }
-    }
-
     fn close_forms(&mut self) {
         self.open.clear();
         self.flowing = false;
         self.quoted.clear();
-        self.suspect = None;
-        self.suspicion = None;
         self.retry_from = 0;
-        self.marker = None;
     }
 }
 

@@ -7,11 +7,12 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::context::{may_contain_reasoning, split_reasoning};
 use super::decode::call_of;
 use super::escapes::{decode_references, unicode_escape};
+use super::forms::Forms;
 use super::json::{JsonScan, JsonStep};
-use super::model::{Forms, Piece, TextCall};
+use super::model::{Piece, TextCall};
+use super::position::{may_contain_reasoning, split_reasoning};
 use super::scanner::Scanner;
 
 /// Maximum depth of texts inside texts: strings in JSON, repeated escapes.
@@ -24,7 +25,7 @@ pub(crate) fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
 
 fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     let Some(levels) = levels.checked_sub(1) else { return };
-    in_forms(text, levels, Forms { unmarked: true }, found);
+    in_forms(text, levels, Forms::ALL, found);
     in_objects(text, levels, found);
     let plain = unescaped(text);
     if plain != text {
@@ -36,12 +37,12 @@ fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
 /// no known form is called `JSON`.
 pub fn written_form(text: &str, tool: &str) -> Option<&'static str> {
     let mut pieces = Vec::new();
-    let mut scanner = Scanner::everywhere(Forms { unmarked: true });
+    let mut scanner = Scanner::everywhere(Forms::ALL);
     text.chars().for_each(|ch| scanner.push(ch, &mut pieces));
     scanner.finish(true, &mut pieces);
     let is_named = |call: &TextCall| call.name == tool;
     let form = pieces.iter().find_map(|piece| match piece {
-        Piece::Candidate(candidate) if candidate.calls.iter().any(is_named) => candidate.form,
+        Piece::Candidate(candidate) if candidate.calls.iter().any(is_named) => Some(candidate.form.name()),
         _ => None,
     });
     form.or_else(|| {
@@ -62,7 +63,7 @@ pub(crate) fn calls_only_in_reasoning(reasoning: &str, text: &str) -> bool {
     let mut found = false;
     if rest.trim().is_empty() {
         for reasoning in [reasoning, &in_text] {
-            in_forms(reasoning, 1, Forms { unmarked: false }, &mut |_| found = true);
+            in_forms(reasoning, 1, Forms::MARKED, &mut |_| found = true);
         }
     }
     found
@@ -89,6 +90,9 @@ fn in_forms(text: &str, levels: u32, forms: Forms, found: &mut impl FnMut(&TextC
 fn report(pieces: &mut Vec<Piece>, levels: u32, forms: Forms, found: &mut impl FnMut(&TextCall)) {
     for piece in pieces.drain(..) {
         let Piece::Candidate(candidate) = piece else { continue };
+        if !(forms.all_unmarked || candidate.form.form().marked) {
+            continue;
+        }
         candidate.calls.iter().for_each(&mut *found);
         // An argument may contain another call.
         let mut inner = candidate.text.chars();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::repetition::{RepetitionThreshold, default_thresholds};
+use crate::fallback::{FormSet, Forms};
 use crate::{Message, ReplySource};
 
 /// A request's configuration, from its worker.
@@ -30,6 +31,9 @@ pub struct RunConfig {
     pub budget_unit: BudgetUnit,
     /// Whether text is searched for calls.
     pub fallback: Fallback,
+    /// The forms of calls written as text that the server reports by the model's names and chat template.
+    #[serde(skip_serializing_if = "FormSet::is_empty")]
+    pub text_forms: FormSet,
     /// Effect of calls that cannot be made: unknown tools, invalid or unreadable arguments, and malformed calls in text.
     pub on_invalid_arguments: OnFailure,
     /// Effect of a failed tool.
@@ -64,6 +68,7 @@ impl Default for RunConfig {
             tool_budget: 8,
             budget_unit: BudgetUnit::default(),
             fallback: Fallback::default(),
+            text_forms: FormSet::default(),
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
             string_results: StringResults::default(),
@@ -82,6 +87,11 @@ impl RunConfig {
     /// Returns the source of replies.
     pub(super) fn source(&self) -> ReplySource {
         ReplySource { url: self.url.clone(), model: self.model.clone() }
+    }
+
+    /// Returns the forms of calls written as text that are read.
+    pub(super) fn forms(&self) -> Forms {
+        Forms::of(&self.url, &self.model, self.text_forms)
     }
 
     /// Returns the configuration with the request's own model and parameters.

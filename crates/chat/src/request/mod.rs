@@ -36,6 +36,6 @@ pub use run::{
     Budget, JournalEntry, PendingCall, ReplyState, RequestState, RequestStatus, RestoreError, RestoredRun,
     Resumption, Run, Step,
 };
-pub use text_calls::coerce_arguments;
+pub use text_calls::{TextReader, coerce_arguments};
 
 pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, StringResults, SystemMessages};

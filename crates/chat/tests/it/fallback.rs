@@ -4,7 +4,8 @@
 //! - `corpus` plays each specimen unchanged.
 //! - `refusals` puts each call in positions where it must not be made.
 //! - `streams` splits, stores and truncates replies.
-//! - `quoted` checks that quoted calls stay text and real calls are made.
+//! - `quoted` and `text_calls` check that quoted calls stay text and real calls are made, also by the model that reads
+//!   them.
 //! - `table` prints the counts: `cargo test --test it -- fallback::table --nocapture`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -17,3 +18,4 @@ mod read;
 mod refusals;
 mod streams;
 mod table;
+mod text_calls;

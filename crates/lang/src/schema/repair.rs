@@ -44,6 +44,8 @@ pub struct Repair {
 pub enum RepairKind {
     /// Control characters in the strings of the JSON text were not escaped.
     ControlCharacters,
+    /// A call written as text was a Python literal, or lacked its last brace.
+    NotJson,
     /// The arguments were a JSON string that contains the object.
     EncodedTwice,
     /// An object or an array was sent as a string that contains its JSON.
@@ -63,6 +65,7 @@ impl RepairKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ControlCharacters => "control_characters",
+            Self::NotJson => "not_json",
             Self::EncodedTwice => "encoded_twice",
             Self::EncodedValue => "encoded_value",
             Self::IntegerAsString => "integer_as_string",
@@ -76,6 +79,7 @@ impl RepairKind {
     pub fn description(self) -> &'static str {
         match self {
             Self::ControlCharacters => "control characters were not escaped",
+            Self::NotJson => "the call was not JSON, but its meaning is certain",
             Self::EncodedTwice => "the arguments were encoded twice",
             Self::EncodedValue => "the value was sent as a string of JSON",
             Self::IntegerAsString => "the integer was sent as a string",

@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use deftool_chat::fallback::{Candidate, Forms, Piece, Scanner, TextCall};
-use deftool_chat::request::coerce_arguments;
-use deftool_chat::{Api, ChatEvent, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
+use deftool_chat::fallback::Forms;
+use deftool_chat::request::{TextReader, coerce_arguments};
+use deftool_chat::{Api, ChatEvent, Message, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::Value;
 
-use super::format::{Line, api_of, conversation_member};
+use super::format::{Line, Session, api_of, conversation_member};
 use super::read::{RecordedRequest, Recording};
 
 /// A tool call of a model.
@@ -72,8 +73,9 @@ struct Offer {
     definitions: HashMap<String, Arc<Value>>,
     /// The text of the previous messages. A call written as text may be a quotation of it.
     previous_text: String,
-    /// Whether the system message describes how to write calls as text.
-    has_convention: bool,
+    /// The forms of calls written as text that are read. All unmarked forms, if the system message describes how to write
+    /// calls as text.
+    forms: Forms,
     streams: bool,
     api: Api,
 }
@@ -85,7 +87,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
     let mut open: Option<Reading> = None;
     for (line, entry) in &request.lines {
         match entry {
-            Line::Request { body, .. } => offer = Some(Offer::of(request.session.api, body)),
+            Line::Request { body, .. } => offer = Some(Offer::of(&request.session, body)),
             Line::Response { status, .. } => {
                 let is_reply = (200..300).contains(status);
                 open = offer.take().filter(|offer| is_reply && offer.streams).map(Reading::new);
@@ -145,8 +147,8 @@ fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
 }
 
 impl Offer {
-    fn of(session: Api, body: &Value) -> Self {
-        let api = api_of(session, body);
+    fn of(session: &Session, body: &Value) -> Self {
+        let api = api_of(session.api, body);
         let tools = body.get("tools").and_then(Value::as_array);
         let definitions = tools.into_iter().flatten().filter_map(|tool| {
             let mut function = tool.get("function").unwrap_or(tool).clone();
@@ -172,7 +174,9 @@ impl Offer {
         let outside = ["instructions", "system"].into_iter().filter_map(|name| body.get(name));
         has_convention |= outside.map(text_in).any(|text| text.contains("{\"tool\":"));
         let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-        Self { definitions, previous_text, has_convention, streams, api }
+        let forms = Forms::of(&session.url, &session.model, session.server.text_forms);
+        let forms = if has_convention { forms.with_unmarked() } else { forms };
+        Self { definitions, previous_text, forms, streams, api }
     }
 }
 
@@ -199,26 +203,26 @@ pub(crate) fn text_in(content: &Value) -> String {
 struct Reading {
     offer: Offer,
     decoder: StreamDecoder,
-    scanner: Scanner,
+    text: TextReader,
     events: Vec<ChatEvent>,
-    pieces: Vec<Piece>,
     /// The line where the call of each index begins.
     start_lines: HashMap<usize, usize>,
-    /// Each candidate with its line.
-    written: Vec<(usize, Candidate)>,
     reply: Option<Reply>,
 }
 
 impl Reading {
     fn new(offer: Offer) -> Self {
+        let entry = |definition: &Arc<Value>| {
+            Arc::new(ToolEntry::lenient(ToolKind::Normal, Value::clone(definition), None).0)
+        };
+        let tools = ToolSet::new(offer.definitions.values().map(entry));
+        let previous = Arc::new(Message::user(offer.previous_text.clone()));
         Self {
             decoder: StreamDecoder::new(offer.api, offer.definitions.keys().cloned()),
-            scanner: Scanner::new(Forms { unmarked: offer.has_convention }),
+            text: TextReader::new(offer.forms, tools, vec![previous]),
             offer,
             events: Vec::new(),
-            pieces: Vec::new(),
             start_lines: HashMap::new(),
-            written: Vec::new(),
             reply: None,
         }
     }
@@ -231,10 +235,7 @@ impl Reading {
     fn take_events(&mut self, line: usize) {
         for event in std::mem::take(&mut self.events) {
             match event {
-                ChatEvent::Text { text } => {
-                    text.chars().for_each(|ch| self.scanner.push(ch, &mut self.pieces));
-                    self.take_pieces(line);
-                }
+                ChatEvent::Text { text } => self.text.push(&text, u64::try_from(line).unwrap_or(u64::MAX)),
                 ChatEvent::ToolCallDelta { index, .. } => {
                     self.start_lines.entry(index).or_insert(line);
                 }
@@ -244,25 +245,12 @@ impl Reading {
         }
     }
 
-    fn take_pieces(&mut self, line: usize) {
-        for piece in self.pieces.drain(..) {
-            match piece {
-                Piece::Candidate(candidate) => self.written.push((line, candidate)),
-                // The text before this piece was reasoning.
-                Piece::ReasoningEnded => self.written.clear(),
-                Piece::Text(_) | Piece::Leftover(_) | Piece::Broken { .. } => {}
-            }
-        }
-    }
-
     fn finish(mut self, end: TransportEnd, line: usize) -> Vec<RecordedToolCall> {
         let decoder = std::mem::replace(&mut self.decoder, StreamDecoder::new(self.offer.api, Vec::new()));
         decoder.finish(end, &mut self.events);
         self.take_events(line);
         let is_finished = self.reply.as_ref().is_some_and(Reply::is_finished);
-        self.scanner.finish(is_finished, &mut self.pieces);
-        self.take_pieces(line);
-        let Self { offer, start_lines, written, reply, .. } = self;
+        let Self { offer, start_lines, text, reply, .. } = self;
         let make = |line, name: String, arguments, as_text| RecordedToolCall {
             line,
             request: 1,
@@ -280,17 +268,11 @@ impl Reading {
                 .map(|call| make(line_of(&call), call.name, call.arguments, false))
                 .collect();
         }
-        let is_call = |candidate: &Candidate| {
-            let is_known = candidate.calls.iter().all(|call| offer.definitions.contains_key(&call.name));
-            let is_quoted = |call: &TextCall| {
-                let written = candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
-                memchr::memmem::find(offer.previous_text.as_bytes(), written.trim().as_bytes()).is_some()
-            };
-            is_known && !candidate.calls.iter().any(is_quoted)
-        };
-        let made = written.into_iter().filter(|(_, candidate)| is_call(candidate));
-        made.flat_map(|(line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
+        let written = text.finish(is_finished).into_iter();
+        written
+            .filter(|(_, call)| offer.definitions.contains_key(&call.name))
             .map(|(line, call)| {
+                let line = usize::try_from(line).unwrap_or(usize::MAX);
                 let definition = offer.definitions.get(&call.name);
                 let parameters = definition.and_then(|tool| tool.pointer("/function/parameters"));
                 let arguments = coerce_arguments(&call, parameters.unwrap_or(&Value::Null));

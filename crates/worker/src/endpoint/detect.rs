@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use deftool_chat::fallback::FormSet;
 use deftool_chat::{Capabilities, dialect_name};
 use deftool_lang::spec::{Api, Dialect};
 use reqwest::Url;
@@ -133,6 +134,7 @@ pub(crate) async fn detect(
     let listed = models.and_then(|models| listed(&models.body, model));
     if let Some(listed) = listed {
         server.context = count(listed, "max_model_len").or_else(|| count(listed, "context_length"));
+        server.text_forms = named_forms(listed, &["id", "root"]);
     }
     match dialect {
         Dialect::LlamaCpp => {
@@ -214,14 +216,27 @@ fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
     }
 }
 
+/// Returns the forms of calls written as text of the models with the names in these members.
+fn named_forms(value: &Value, names: &[&str]) -> FormSet {
+    let names = names.iter().filter_map(|name| value.get(*name)?.as_str());
+    names.map(FormSet::of_name).fold(FormSet::default(), FormSet::union)
+}
+
+/// Returns the forms of calls written as text in a chat template.
+fn template_forms(value: &Value, name: &str) -> FormSet {
+    value.get(name).and_then(Value::as_str).map(FormSet::of_template).unwrap_or_default()
+}
+
 /// Returns a number of tokens; `None` for zero or another type.
 fn count(value: &Value, name: &str) -> Option<u64> {
     value.get(name).and_then(Value::as_u64).filter(|count| *count > 0)
 }
 
-/// Reads llama.cpp's `/props`: the context size of one slot, the features of the chat template, and the media
+/// Reads llama.cpp's `/props`: the context size of one slot, the features and forms of the chat template, and the media
 /// that the model takes.
 fn read_props(body: &Value, server: &mut Capabilities) {
+    let forms = named_forms(body, &["model_path"]).union(template_forms(body, "chat_template"));
+    server.text_forms = server.text_forms.union(forms);
     let cap = |name: &str| body.get("chat_template_caps")?.get(name)?.as_bool();
     server.context = body.get("default_generation_settings").and_then(|settings| count(settings, "n_ctx"));
     server.parallel_calls = cap("supports_parallel_tool_calls");
@@ -255,6 +270,7 @@ async fn query_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: 
         value.trim().parse().ok()
     });
     server.context = running.and_then(|model| count(model, "context_length")).or(set);
+    server.text_forms = server.text_forms.union(template_forms(&shown, "template"));
     let capabilities = shown.get("capabilities").and_then(Value::as_array);
     let has = |name: &str| capabilities.map(|capabilities| capabilities.iter().any(|one| one == name));
     (server.tools, server.images) = (has("tools"), has("vision"));
@@ -264,6 +280,10 @@ async fn query_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: 
 /// models without it.
 fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) {
     server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
+    // Its own form, which it describes in the prompt of models without tool support.
+    if !server.text_forms.is_empty() {
+        server.text_forms = server.text_forms.union(FormSet::of_name("lm-studio"));
+    }
 }
 
 #[cfg(test)]

@@ -177,6 +177,7 @@ impl Worker {
         let mut config = config.run;
         config.model.clone_from(&session.model);
         config.url = source_url(&session.url, session.api);
+        config.text_forms = session.server.text_forms;
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
         let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| Clock::Recorded(cursor.time()));
         let new = shared.config.journal.as_ref();

@@ -154,6 +154,7 @@ fn tampering(elsewhere: &str) -> Vec<Tampering> {
         ("RunConfig.tool_budget", set("/start/config/tool_budget", json!(1_000))),
         ("RunConfig.budget_unit", set("/start/config/budget_unit", json!("call"))),
         ("RunConfig.fallback", set("/start/config/fallback", json!("on"))),
+        ("RunConfig.text_forms", set("/start/config/text_forms", json!(["hermes"]))),
         ("RunConfig.on_invalid_arguments", set("/start/config/on_invalid_arguments", json!("report"))),
         ("RunConfig.final_turn", set("/start/config/final_turn", json!(true))),
         ("RunConfig.parallel", set("/start/config/parallel", json!(true))),

@@ -185,10 +185,8 @@ fn of_status(
     }
     if is_read && has("head: failed generation") {
         let content = &exchange.script.content;
-        let is_call = content.parts.iter().any(|part| match part {
-            Part::Written(written) => is_call(written, &turn.generation, &config.run),
-            Part::Plain(_) => false,
-        });
+        let calls = read_calls(content, &turn.generation, &config.run, false);
+        let is_call = calls.iter().any(|call| is_call(call, &turn.generation, &config.run));
         return if is_call { of_calls(content, turn, tracker, &config.run) } else { http };
     }
     let is_retried = match status {
@@ -263,20 +261,28 @@ fn is_recognized(form: Form, fallback: Fallback) -> bool {
     }
 }
 
-/// Whether a call written as text is recognized. A call of an unknown tool is reported to the model, or fails.
-fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
-    is_recognized(written.form, run.fallback)
-        && written.form != Form::BrokenTag
-        && !written.is_quoted
-        && !generation.set.is_empty()
-        && (generation.set.get(&written.name).is_some() || run.on_invalid_arguments == OnFailure::Report)
+/// Returns the calls written as text that are read, malformed or not: those of a reply that ends with one. The end of a
+/// reply that is `cut` may not have been received.
+fn read_calls<'c>(
+    content: &'c ReplyContent,
+    generation: &Generation,
+    run: &RunConfig,
+    cut: bool,
+) -> Vec<&'c Written> {
+    let read = |part: &'c Part| match part {
+        Part::Written(call) if generation.set.is_empty() || call.is_quoted => None,
+        Part::Written(call) => is_recognized(call.form, run.fallback).then_some(call),
+        Part::Plain(_) => None,
+    };
+    let mut after = content.parts.iter().rev().take_while(|part| read(part).is_none());
+    let ends_reply = after.all(|part| part.text().trim().is_empty());
+    if ends_reply || cut { content.parts.iter().filter_map(read).collect() } else { Vec::new() }
 }
 
-fn written(content: &ReplyContent) -> impl Iterator<Item = &Written> {
-    content.parts.iter().filter_map(|part| match part {
-        Part::Written(written) => Some(written),
-        Part::Plain(_) => None,
-    })
+/// Whether a call that is read is made. A call of an unknown tool is reported to the model, or fails.
+fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
+    written.form != Form::BrokenTag
+        && (generation.set.get(&written.name).is_some() || run.on_invalid_arguments == OnFailure::Report)
 }
 
 /// Whether the text of a reply is searched for calls. It is not if there are structured calls.
@@ -298,18 +304,14 @@ fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &R
         .map(|call| (call.name.as_str(), call.arguments.as_ref()))
         .collect();
     let calls = if reads_text(content, generation) {
-        let read = |call: &&Written| {
-            is_recognized(call.form, run.fallback) && !call.is_quoted && !generation.set.is_empty()
-        };
-        let fault =
-            written(content).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
+        let read = read_calls(content, generation, run, false);
+        let fault = read.iter().find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
         if let Some(fault) = fault.filter(|_| fails) {
             let is_broken = fault.form == Form::BrokenTag;
             let kind = if is_broken { "malformed_call" } else { "unknown_tool" };
             return Verdict::class(&format!("tool_parse_error/{kind}"));
         }
-        written(content)
-            .filter(read)
+        read.into_iter()
             // The name of a broken call cannot be read.
             .filter(|call| call.form == Form::BrokenTag || !generation.is_exit(&call.name))
             .map(|call| (call.name.as_str(), Some(&call.arguments).filter(|_| call.form != Form::BrokenTag)))
@@ -426,13 +428,17 @@ fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) 
         rest = &rest[came..];
         let succeeded = !is_last || outcome.state == FinalState::Completed;
         let mut left = came;
+        let read = read_calls(content, &turn.generation, &config.run, cut && is_last);
+        let is_made = |call: &Written| {
+            read.iter().any(|read| std::ptr::eq(*read, call)) && is_call(call, &turn.generation, &config.run)
+        };
         for part in &content.parts {
             let text = part.text();
             let is_whole = text.len() <= left;
             let text = &text[..text.len().min(left)];
             left -= text.len();
             let leaves = match part {
-                Part::Written(written) if is_call(written, &turn.generation, &config.run) => {
+                Part::Written(written) if is_made(written) => {
                     match (succeeded, reads_text(content, &turn.generation)) {
                         // In a truncated reply, a call may lack only its closing tag.
                         _ if !is_whole && (!cut || !text.contains("}}")) => Leaves::No,
@@ -528,8 +534,9 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
         let is_last = index + 1 == replies.len();
         let lacks_calls = cut && is_last && !exchange.is_delivered();
         if (reads_text(content, generation) || lacks_calls) && (cut || !content.loops) {
-            for call in written(content)
-                .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
+            let read = read_calls(content, generation, &config.run, cut && is_last).into_iter();
+            for call in
+                read.filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
             {
                 let is_valid = generation.accepts(&call.name, &call.arguments);
                 expected.push((&call.name, call.arguments.clone(), is_valid));

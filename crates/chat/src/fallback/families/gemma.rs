@@ -1,4 +1,5 @@
-//! Gemma. Versions 2 and 3 write a `tool_code` block with calls in Python syntax. FunctionGemma and Gemma 4
+//! Gemma. Versions 2 and 3 write a `tool_code` block with calls in Python syntax, or without marks a `python` block of
+//! calls of tools. FunctionGemma and Gemma 4
 //! write `call:name{key:value}` between marks, with strings between `<escape>` or `<|"|>`. Gemma 4 also writes
 //! `<|tool_call|>` as mark, `call:name({…})` with JSON, and no `call`.
 //!
@@ -7,22 +8,30 @@
 
 use crate::fallback::grammar::{Form, StartPosition, steps};
 
-pub(super) static TOOL_CODE: Form = Form {
-    marked: true,
-    start: StartPosition::Line,
-    closes: &["```"],
-    steps: steps! {
-        OPEN              None Prose     [Fence("tool_code") => CALLS]
-        CALLS             Any  Prose     ["[" => ITEM, Call => CALL_OR_FENCE_END]
-        CALL_OR_FENCE_END Any  Unclosed  [
-            ";" => CALL_OR_FENCE_END, FenceEnd => LINE_END, Call => CALL_OR_FENCE_END
-        ]
-        LINE_END          Line Complete  ["\n" => DONE]
-        ITEM              Any  Malformed [Call => COMMA]
-        COMMA             Any  Malformed ["," => ITEM, "]" => FENCE_END]
-        FENCE_END         Any  Unclosed  [FenceEnd => LINE_END]
-    },
-};
+/// A code block with one of these info strings and calls in Python syntax.
+macro_rules! code_block {
+    ($marked:literal, $($info:literal)+) => {
+        Form {
+            marked: $marked,
+            start: StartPosition::Line,
+            closes: &["```"],
+            steps: steps! {
+                OPEN              None Prose     [Fence($($info)+) => CALLS]
+                CALLS             Any  Prose     ["[" => ITEM, Call => CALL_OR_FENCE_END]
+                CALL_OR_FENCE_END Any  Unclosed  [
+                    ";" => CALL_OR_FENCE_END, FenceEnd => LINE_END, Call => CALL_OR_FENCE_END
+                ]
+                LINE_END          Line Complete  ["\n" => DONE]
+                ITEM              Any  Malformed [Call => COMMA]
+                COMMA             Any  Malformed ["," => ITEM, "]" => FENCE_END]
+                FENCE_END         Any  Unclosed  [FenceEnd => LINE_END]
+            },
+        }
+    };
+}
+
+pub(super) static TOOL_CODE: Form = code_block!(true, "tool_code");
+pub(super) static PYTHON_CODE: Form = code_block!(false, "python" "py");
 
 pub(super) static FUNCTION_GEMMA: Form = Form {
     marked: true,

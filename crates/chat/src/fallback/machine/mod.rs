@@ -195,6 +195,16 @@ impl Machine {
                         return verdict;
                     }
                 }
+                // The end of a finished reply stands in for the last brace of a call.
+                Scan::Object(object)
+                    if is_finished
+                        && object.lacks_brace()
+                        && self.is_whole_call(index)
+                        && object.is_call() =>
+                {
+                    self.capture(index, self.at);
+                    self.go(index, self.at);
+                }
                 Scan::Object(_) if self.family.form().marked => return Verdict::Broken,
                 Scan::Object(object) if self.is_whole_call(index) && object.is_call() => {
                     return Verdict::Broken;

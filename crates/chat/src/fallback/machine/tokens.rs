@@ -93,6 +93,11 @@ impl Machine {
                 self.capture(index, after);
                 return self.go_after(index, after);
             }
+            // A mark follows, so only the last brace is missing.
+            JsonStep::Bad if marked && object.lacks_brace() && matches!(ch, '<' | '[') => {
+                self.capture(index, self.at);
+                return self.go_before(index);
+            }
             JsonStep::Bad => {
                 self.is_certain |= is_whole_call && object.is_call();
                 self.malformed(ch)

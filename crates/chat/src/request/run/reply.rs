@@ -9,7 +9,7 @@ use serde_json::Map;
 
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
-use crate::fallback::{Forms, TextCall, calls_only_in_reasoning};
+use crate::fallback::{TextCall, calls_only_in_reasoning};
 use crate::finish::{FinishMeaning, finish_meaning, shown_finish_detail, shown_finish_reason};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
@@ -123,6 +123,11 @@ impl Run {
             self.record_signal(call, emitted_at_ms, tools);
         }
         let searches_text = other.is_empty() && !is_filtered;
+        if searches_text {
+            self.warn_of_unread_call();
+        } else {
+            self.hold_back.take_unread();
+        }
         let written = if searches_text { self.written_calls(tools) } else { Vec::new() };
         let loses_call = !other.is_empty() && self.has_call_beside(reply, tools);
         let is_exit = |name: &str| tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
@@ -135,7 +140,7 @@ impl Run {
 
         // Check for failures.
         let reports = self.config.on_invalid_arguments == OnFailure::Report;
-        let faults = if searches_text { self.hold_back.faults().to_vec() } else { Vec::new() };
+        let faults = if searches_text { self.hold_back.faults() } else { Vec::new() };
         let calls: Vec<&RawCall> = if reads_text {
             written.iter().map(|(_, call)| call).filter(|call| !is_exit(&call.name)).collect()
         } else {
@@ -237,8 +242,9 @@ impl Run {
             return (reply.status.clone(), None);
         };
         // The server recognised a call, so no marker is required.
+        let forms = self.config.forms();
         let (hold_back, mut classifier) = self.text_reader(tools);
-        let shown = hold_back.begin_apart(Forms { unmarked: true }, &mut classifier);
+        let shown = hold_back.begin_apart(forms.with_unmarked(), &mut classifier);
         self.emit_text(shown);
         let looped = self.add_text(text, tools);
         let (hold_back, mut classifier) = self.text_reader(tools);

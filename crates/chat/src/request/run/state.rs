@@ -355,18 +355,18 @@ impl Run {
     }
 
     pub(super) fn emit_text(&mut self, text: String) {
-        if self.hold_back.take_quoted() > 0 {
-            self.events.push(Event::Warning {
-                message: String::from(
-                    "a call written as text was ignored because it quotes an earlier message",
-                ),
-            });
-        }
         if !text.is_empty() {
             self.raw_text.note_shown(self.text.len(), &text);
             append(&mut self.text, &text);
             self.text_chars += text.chars().count();
             self.events.push(Event::Text { text });
+        }
+    }
+
+    /// Reports a whole call in the text of the reply that is not made.
+    pub(super) fn warn_of_unread_call(&mut self) {
+        if let Some(unread) = self.hold_back.take_unread() {
+            self.events.push(Event::Warning { message: unread.warning() });
         }
     }
 
@@ -398,6 +398,7 @@ impl Run {
         }
         let rest = self.hold_back.release(|_| false);
         self.emit_text(rest);
+        self.warn_of_unread_call();
         let (fail_reason, kind, detail) = match failure {
             Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
             None => (None, None, None),

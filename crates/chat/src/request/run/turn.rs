@@ -7,7 +7,6 @@ use deftool_lang::spec::Fallback;
 
 use super::model::Step;
 use super::state::{Phase, Run};
-use crate::fallback::Forms;
 use crate::request::bios::{BiosContext, BiosPart, BiosProvider};
 use crate::request::conversation::messages_to_send;
 use crate::request::event::Event;
@@ -53,8 +52,8 @@ impl Run {
         self.hold_back = HoldBack::new(match self.config.fallback {
             // Without tools, text about calls is only text.
             Fallback::Auto | Fallback::On if tools.is_empty() => None,
-            Fallback::Auto => Some(Forms { unmarked: false }),
-            Fallback::On => Some(Forms { unmarked: true }),
+            Fallback::Auto => Some(self.config.forms()),
+            Fallback::On => Some(self.config.forms().with_unmarked()),
             Fallback::Off => None,
         });
         self.lines = LineDetector::new(&self.config.repetition);

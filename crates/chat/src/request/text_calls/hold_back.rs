@@ -1,9 +1,8 @@
 //! Holds back text that may be a call until the decision is certain.
 //!
-//! A complete directive waits for the end of its reply: a structured call in the reply or a late `</think>` can turn it
-//! into text again. The text after it waits too, to keep the order. When more than
-//! [`MAX_HELD`] bytes wait, the directive is removed from the text and the text after it is emitted. If the directive
-//! turns out to be text after all, it is emitted late.
+//! A complete directive waits for the end of its reply: text after it, a structured call in the reply or a late
+//! `</think>` turns it into text again. The text after it waits too, to keep the order. When more than [`MAX_HELD`] bytes
+//! wait, the reply does not end with the directive, and everything is text.
 //!
 //! Each candidate may require a search of the whole conversation, so no text is read after [`MAX_CALLS`] calls.
 
@@ -12,7 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::classify::{CandidateKind, TextClassifier};
 use super::receive_times::ReceiveTimes;
 use crate::MAX_CALLS;
-use crate::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
+use crate::fallback::{
+    Candidate, Family, Forms, MAX_HELD, NotRead, Piece, Reads, Scanner, TextCall, ends_like_call, ends_reply,
+    suspected_call, unreadable_call,
+};
+
+/// Maximum length of the excerpt of a call that cannot be read, in characters.
+const MAX_EXCERPT: usize = 200;
 
 /// A malformed candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +30,8 @@ pub(crate) struct Fault {
     pub(crate) excerpt: String,
     /// Number of calls in the directives before it.
     pub(crate) calls_before: usize,
+    /// Whether no mark closes its form, so that the text after it may belong to it.
+    is_open: bool,
 }
 
 /// A recognised directive.
@@ -34,6 +41,40 @@ pub(crate) struct Directive {
     at_ms: u64,
     pub(crate) text: String,
     pub(crate) calls: Vec<TextCall>,
+    /// The form; `None`: malformed.
+    form: Option<Family>,
+}
+
+/// A whole call of a known tool that is text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UnreadCall {
+    /// The tool's name.
+    name: String,
+    form: Family,
+    reason: NotRead,
+    /// Whether unmarked forms are read.
+    reads_unmarked: bool,
+}
+
+impl UnreadCall {
+    /// Returns the warning for the user.
+    pub(crate) fn warning(&self) -> String {
+        let Self { name, form, reason, reads_unmarked } = self;
+        let (form, setting) = (form.name(), if *reads_unmarked { "on" } else { "auto" });
+        let reason = match reason {
+            NotRead::Native => "this host returns calls itself",
+            NotRead::OtherModel => "models with this name or chat template write other forms",
+            NotRead::Unmarked => "the form has no marks; `:fallback on` reads it",
+            NotRead::NotLast => "text follows it, and a call ends its reply",
+            NotRead::InLine => "it does not begin a line",
+            NotRead::InCode => "it is in a code block",
+            NotRead::OtherRole => "it is in the message of another role",
+            NotRead::Copy => "it quotes an earlier message",
+        };
+        format!(
+            "a call of `{name}` written as text, in the form {form}, was not made under `:fallback {setting}`: {reason}"
+        )
+    }
 }
 
 /// Reads the text of one reply.
@@ -47,14 +88,15 @@ pub(crate) struct HoldBack {
 /// The held text of one reply, and the calls in it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Held {
-    /// The waiting parts, in order. The first is a directive.
+    /// The forms that are read; `None`: none.
+    forms: Option<Forms>,
+    /// The waiting parts, in order. The first is not text.
     queue: Vec<Waiting>,
     queued_bytes: usize,
-    /// Directives that left the queue because too much text waited after them.
-    taken: Vec<Directive>,
-    /// The malformed candidates.
-    faults: Vec<Fault>,
-    quoted: u32,
+    /// The first call that is text.
+    unread: Option<UnreadCall>,
+    /// Whether non-blank text was shown.
+    has_text: bool,
     /// Number of calls found so far, made or not.
     found: usize,
     /// Whether the last candidate exceeded [`MAX_CALLS`].
@@ -66,12 +108,14 @@ struct Held {
 enum Waiting {
     Text(String),
     Directive(Directive),
+    /// A malformed candidate. Its text was shown, or waits before it.
+    Fault(Fault),
 }
 
 impl HoldBack {
     /// Creates the state for one reply. With `None`, text is not searched for calls.
     pub(crate) fn new(forms: Option<Forms>) -> Self {
-        Self { scanner: forms.map(Scanner::new), held: Held::default() }
+        Self { scanner: forms.map(Scanner::new), held: Held { forms, ..Held::default() } }
     }
 
     /// Adds text that was received at `at_ms`. Returns the text to show and the number of bytes read: all, unless there
@@ -93,7 +137,7 @@ impl HoldBack {
                 let plain = scanner.skip(rest);
                 if plain > 0 {
                     held.process(&mut pieces, classifier, &mut shown);
-                    shown.push_str(rest.get(..plain).unwrap_or_default());
+                    held.text(rest.get(..plain).unwrap_or_default(), &mut shown);
                     held.times.process(plain);
                     at += plain;
                     continue;
@@ -108,7 +152,7 @@ impl HoldBack {
                 held.process(&mut pieces, classifier, &mut shown);
             }
             if !held.queue.is_empty() && held.queued_bytes + scanner.held_bytes() > MAX_HELD {
-                held.overflow(&mut shown);
+                held.end_calls(&mut shown);
             }
             if held.is_over_limit() {
                 taken = at;
@@ -132,6 +176,9 @@ impl HoldBack {
             let mut pieces = Vec::new();
             scanner.finish(is_finished, &mut pieces);
             self.held.process(&mut pieces, classifier, &mut shown);
+            if !(self.held.is_over_limit() || self.held.ends_reply()) {
+                self.held.end_calls(&mut shown);
+            }
         }
         shown
     }
@@ -142,6 +189,7 @@ impl HoldBack {
         let reads = self.scanner.is_some();
         let shown = self.finish(false, classifier);
         self.scanner = reads.then(|| Scanner::new(forms));
+        self.held.forms = Some(forms);
         shown
     }
 
@@ -173,24 +221,27 @@ impl HoldBack {
     }
 
     /// Returns the malformed candidates.
-    pub(crate) fn faults(&self) -> &[Fault] {
-        &self.held.faults
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let fault = |waiting: &Waiting| match waiting {
+            Waiting::Fault(fault) => Some(fault.clone()),
+            Waiting::Text(_) | Waiting::Directive(_) => None,
+        };
+        self.held.queue.iter().filter_map(fault).collect()
     }
 
-    /// Returns and resets the number of candidates that quote an earlier message.
-    pub(crate) fn take_quoted(&mut self) -> u32 {
-        std::mem::take(&mut self.held.quoted)
+    /// Returns and removes the first call that is text.
+    pub(crate) fn take_unread(&mut self) -> Option<UnreadCall> {
+        self.held.unread.take()
     }
 }
 
 impl Held {
     /// Returns the directives so far, in order.
     fn directives(&self) -> impl Iterator<Item = &Directive> {
-        let queued = self.queue.iter().filter_map(|waiting| match waiting {
-            Waiting::Text(_) => None,
+        self.queue.iter().filter_map(|waiting| match waiting {
             Waiting::Directive(directive) => Some(directive),
-        });
-        self.taken.iter().chain(queued)
+            Waiting::Text(_) | Waiting::Fault(_) => None,
+        })
     }
 
     fn is_over_limit(&self) -> bool {
@@ -199,18 +250,44 @@ impl Held {
 
     fn release_queue(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
         let mut shown = String::new();
-        for directive in self.taken.drain(..).filter(|directive| !leaves(directive)) {
-            shown.push_str(&directive.text);
-        }
         for waiting in self.queue.drain(..) {
             match waiting {
                 Waiting::Text(text) => shown.push_str(&text),
                 Waiting::Directive(directive) if leaves(&directive) => {}
                 Waiting::Directive(directive) => shown.push_str(&directive.text),
+                Waiting::Fault(_) => {}
             }
         }
         self.queued_bytes = 0;
         shown
+    }
+
+    /// Whether the reply ends with the calls so far.
+    fn ends_reply(&self) -> bool {
+        match self.queue.as_slice() {
+            [.., Waiting::Fault(Fault { is_open: true, .. }), Waiting::Text(text)] => {
+                ends_like_call(text) || ends_reply(text) || text.trim().lines().count() <= 1
+            }
+            [.., Waiting::Text(text)] => ends_reply(text),
+            _ => true,
+        }
+    }
+
+    /// Turns the calls so far into text, because the reply does not end with them.
+    fn end_calls(&mut self, shown: &mut String) {
+        let first =
+            self.directives().next().and_then(|directive| Some((directive.form?, directive.calls.first()?)));
+        if let Some((form, call)) = first {
+            let name = call.name.clone();
+            self.note_unread(name, form, NotRead::NotLast);
+        }
+        let text = self.release_queue(|_| false);
+        self.text(&text, shown);
+    }
+
+    fn note_unread(&mut self, name: String, form: Family, reason: NotRead) {
+        let reads_unmarked = self.forms.is_some_and(|forms| forms.reads_unmarked());
+        self.unread.get_or_insert(UnreadCall { name, form, reason, reads_unmarked });
     }
 
     /// Handles the pieces that the scanner emitted.
@@ -229,19 +306,32 @@ impl Held {
                     self.times.process(text.len());
                     self.leftover(text, shown);
                 }
-                Piece::Broken { calls, excerpt, .. }
-                    if calls.iter().any(|call| call.bare && !classifier.is_named(call, &excerpt)) => {}
-                Piece::Broken { why, excerpt, calls } => {
-                    if classifier.is_quoted(&excerpt) {
-                        self.quoted += 1;
-                        self.found += 1;
-                    } else {
-                        self.broken(why, Candidate { text: excerpt, calls, form: None }, classifier);
+                Piece::Broken { why, excerpt, calls, form } => {
+                    let is_read = match self.forms.map(|forms| forms.read(form)) {
+                        Some(Reads::Always) => true,
+                        Some(Reads::Alone) => calls.iter().all(|call| classifier.is_tool(&call.name)),
+                        Some(Reads::Never(_)) | None => false,
+                    };
+                    if is_read {
+                        self.broken(why, excerpt, calls, Some(form), classifier);
+                    }
+                }
+                Piece::Suspect(text) => {
+                    let found = suspected_call(&text, |name| classifier.is_tool(name));
+                    if let Some((name, written)) =
+                        found.filter(|_| self.forms.is_some_and(|it| it.reads_any()))
+                    {
+                        let excerpt: String = text.chars().take(MAX_EXCERPT).collect();
+                        let why = format!("a call written as text cannot be read: {excerpt}");
+                        let named = Some(name).filter(|name| !name.is_empty());
+                        let calls = named.map(|name| unreadable_call(name, written)).into_iter().collect();
+                        self.broken(why, excerpt, calls, None, classifier);
                     }
                 }
                 Piece::ReasoningEnded => {
-                    self.faults.clear();
                     shown.push_str(&self.release_queue(|_| false));
+                    self.has_text = false;
+                    self.unread = None;
                 }
             }
         }
@@ -250,38 +340,53 @@ impl Held {
     fn candidate(&mut self, candidate: Candidate, classifier: &mut TextClassifier<'_>, shown: &mut String) {
         match self.classify(&candidate, classifier) {
             CandidateKind::Directive => {
-                let at_ms = self.times.last_processed_ms();
                 self.queued_bytes += candidate.text.len();
-                let Candidate { text, calls, form: _ } = candidate;
-                return self.queue.push(Waiting::Directive(Directive { at_ms, text, calls }));
+                let Candidate { text, calls, form, place: _ } = candidate;
+                return self.add_directive(text, calls, Some(form));
             }
             CandidateKind::Plain => {}
-            CandidateKind::Quoted => self.quoted += 1,
+            CandidateKind::NotRead(reason) => {
+                let name = candidate.calls.first().map(|call| call.name.clone()).unwrap_or_default();
+                self.note_unread(name, candidate.form, reason);
+            }
         }
         self.text(&candidate.text, shown);
     }
 
-    /// Processes a malformed candidate, whose text is already shown. It fails the reply unless its last call is an exit
-    /// call. Exit calls are always recorded.
-    fn broken(&mut self, why: String, mut candidate: Candidate, classifier: &mut TextClassifier<'_>) {
-        if !candidate.calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
+    fn add_directive(&mut self, text: String, calls: Vec<TextCall>, form: Option<Family>) {
+        let at_ms = self.times.last_processed_ms();
+        self.queue.push(Waiting::Directive(Directive { at_ms, text, calls, form }));
+    }
+
+    /// Processes a malformed candidate, whose text is already shown. It fails the reply that it ends, unless its last call
+    /// is an exit call. Exit calls are always recorded.
+    fn broken(
+        &mut self,
+        why: String,
+        excerpt: String,
+        mut calls: Vec<TextCall>,
+        form: Option<Family>,
+        classifier: &mut TextClassifier<'_>,
+    ) {
+        if classifier.is_quoted(&excerpt) {
             self.found += 1;
-            let name = candidate.calls.last().map(|call| call.name.clone());
-            let calls_before = self.directives().map(|directive| directive.calls.len()).sum();
-            self.faults.push(Fault { why, name, excerpt: candidate.text.clone(), calls_before });
-            candidate.calls.retain(|call| classifier.is_exit(&call.name));
-        }
-        if candidate.calls.is_empty() {
+            let name = calls.last().map(|call| call.name.clone());
+            if let (Some(name), Some(form)) = (name, form) {
+                self.note_unread(name, form, NotRead::Copy);
+            }
             return;
         }
-        match self.classify(&candidate, classifier) {
-            CandidateKind::Directive => {
-                let at_ms = self.times.last_processed_ms();
-                let (text, calls) = (String::new(), candidate.calls);
-                self.queue.push(Waiting::Directive(Directive { at_ms, text, calls }));
-            }
-            CandidateKind::Plain => {}
-            CandidateKind::Quoted => self.quoted += 1,
+        if !calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
+            self.found += 1;
+            let name = calls.last().map(|call| call.name.clone());
+            let calls_before = self.directives().map(|directive| directive.calls.len()).sum();
+            let is_open = form.is_some_and(|form| !form.is_closed());
+            self.queue.push(Waiting::Fault(Fault { why, name, excerpt, calls_before, is_open }));
+            calls.retain(|call| classifier.is_exit(&call.name));
+        }
+        self.found += calls.len();
+        if !calls.is_empty() && self.found <= MAX_CALLS {
+            self.add_directive(String::new(), calls, None);
         }
     }
 
@@ -291,7 +396,8 @@ impl Held {
             self.is_over_limit = true;
             return CandidateKind::Plain;
         }
-        let kind = classifier.classify(candidate);
+        let Some(forms) = self.forms else { return CandidateKind::Plain };
+        let kind = classifier.classify(candidate, forms, !self.has_text);
         if kind != CandidateKind::Plain {
             self.found += candidate.calls.len();
         }
@@ -300,6 +406,7 @@ impl Held {
 
     fn text(&mut self, text: &str, shown: &mut String) {
         if self.queue.is_empty() {
+            self.has_text |= !text.trim().is_empty();
             shown.push_str(text);
             return;
         }
@@ -318,17 +425,7 @@ impl Held {
                 self.queued_bytes += marks.len();
                 directive.text.push_str(&marks);
             }
-            Some(Waiting::Text(_)) | None => self.text(&marks, shown),
+            Some(Waiting::Text(_) | Waiting::Fault(_)) | None => self.text(&marks, shown),
         }
-    }
-
-    fn overflow(&mut self, shown: &mut String) {
-        for waiting in self.queue.drain(..) {
-            match waiting {
-                Waiting::Text(text) => shown.push_str(&text),
-                Waiting::Directive(directive) => self.taken.push(directive),
-            }
-        }
-        self.queued_bytes = 0;
     }
 }

@@ -7,6 +7,7 @@ mod coerce;
 mod comparable;
 mod hold_back;
 mod message_index;
+mod reader;
 mod receive_times;
 
 pub(super) use classify::TextClassifier;
@@ -14,3 +15,4 @@ pub use coerce::coerce_arguments;
 pub(super) use coerce::coerce_call;
 pub(super) use hold_back::{Directive, Fault, HoldBack};
 pub(super) use message_index::MessageIndex;
+pub use reader::TextReader;

@@ -10,10 +10,10 @@ pub(super) fn cuts() -> impl Iterator<Item = usize> {
     [usize::MAX, 3, 1, 7].into_iter().step_by(step(2))
 }
 
-/// Collapses the blanks that remain between calls, because blanks are not compared.
+/// Collapses the blanks that remain between calls, and forgets the warnings: neither are compared.
 pub(super) fn normalized(outcome: Outcome) -> Outcome {
     let text = outcome.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Outcome { text, ..outcome }
+    Outcome { text, warnings: 0, ..outcome }
 }
 
 #[test]
@@ -39,20 +39,22 @@ fn every_specimen_gives_its_expected_result() {
 }
 
 #[test]
-fn specimens_are_read_between_prose() {
+fn specimens_are_read_at_the_end_of_a_reply() {
     for family in families() {
         for specimen in family.hits().step_by(step(6)) {
-            let mut places =
-                vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
+            let mut places = vec![
+                ("Let me look: it's \"there\".\n", ""),
+                ("Ein Satz – mit `code`.\n\n", "\n<|im_end|>\n<|im_start|>user\nSo weit."),
+                ("For example:\n\n", "\n<tool_response>\n{}\n</tool_response>\nSo weit."),
+            ];
             if family.message {
-                places = vec![("", if family.line { "\nSo weit." } else { " That was it." })];
+                places = vec![("", if family.line { "\n<|im_end|>" } else { "<|im_end|>" })];
             } else if family.begins_with_token(specimen) {
-                places.push(("I look. ", " That was it."));
-                places.push(("I look:", ""));
-                places.push(("I look", " and that was it."));
+                places.push(("I look. ", ""));
+                places.push(("I look:", "\n<|im_end|>"));
+                places.push(("I look", "\n"));
             } else if !family.line && !specimen.text.starts_with(char::is_alphanumeric) {
-                places.push(("- ", " and that was it."));
-                places.push(("<think>So.</think> ", " and that was it."));
+                places.push(("<think>So.</think> ", ""));
             }
             for (before, after) in places {
                 // Only the end of the reply stands in for a missing mark.
@@ -105,8 +107,8 @@ fn a_call_without_its_mark_may_precede_one_with_it() {
 fn a_word_above_a_complete_call_is_text() {
     for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
         for cut in cuts() {
-            let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
-            assert_eq!((read.calls.len(), read.text.as_str()), (1, "Looking\nSo."), "cut {cut}: {read:?}");
+            let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\n"));
+            assert_eq!((read.calls.len(), read.text.trim_end()), (1, "Looking"), "cut {cut}: {read:?}");
         }
     }
 }

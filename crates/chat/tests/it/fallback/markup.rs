@@ -43,7 +43,6 @@ fn cases() -> Vec<Case> {
         hit("deepseek_v32_dsml", paris(), "", true),
         hit("seed_json_object", weather(), "", false),
         hit("seed_json_fenced", weather(), "I will call the tool.", false),
-        hit("seed_json_line_in_prose", weather(), "Checking the weather now.\nDone.", false),
         hit("command_r7b", weather(), "", true),
         hit("gemma_tool_code", weather(), "", true),
         hit("granite", weather(), "", true),
@@ -53,6 +52,8 @@ fn cases() -> Vec<Case> {
         hit("xlam_array", weather(), "", false),
         hit("think_then_call", weather(), "<think>\nThe user wants weather.\n</think>", true),
         hit("exit_tool_and_text", json!({"status": "done"}), "The answer is 42.", false),
+        // Text follows the call.
+        stays("seed_json_line_in_prose", None, false),
         stays("false_positive_docs", None, true),
         stays("truncated_call", Some("malformed_call"), true),
         stays("repeated_line_loop", Some(""), true),

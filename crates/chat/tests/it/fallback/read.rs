@@ -56,7 +56,7 @@ impl Specimen {
 
     /// Whether the closing mark is missing.
     pub(super) fn is_open(&self) -> bool {
-        self.title.contains("not closed") || self.title.contains("without its ")
+        ["not closed", "without its ", "finished, "].iter().any(|word| self.title.contains(word))
     }
 }
 
@@ -162,12 +162,13 @@ fn message(role: &str, content: String) -> Vec<Message> {
     }
 }
 
+pub(super) fn entry(kind: ToolKind, name: &str, parameters: Value) -> Arc<ToolEntry> {
+    let function = json!({"name": name, "description": name, "parameters": parameters});
+    let definition = json!({"type": "function", "function": function});
+    Arc::new(ToolEntry::new(kind, definition, None).unwrap())
+}
+
 pub(super) fn tools() -> ToolSet {
-    let entry = |kind, name: &str, parameters: Value| {
-        let function = json!({"name": name, "description": name, "parameters": parameters});
-        let definition = json!({"type": "function", "function": function});
-        Arc::new(ToolEntry::new(kind, definition, None).unwrap())
-    };
     ToolSet::new([
         entry(
             ToolKind::Normal,
@@ -208,6 +209,9 @@ pub(super) fn tools() -> ToolSet {
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     pub(super) mode: Fallback,
+    /// The URL of the API and the model's name, which decide the forms that are read.
+    pub(super) url: &'static str,
+    pub(super) model: String,
     pub(super) conversation: Vec<Message>,
     /// Number of characters in each piece.
     pub(super) cut: usize,
@@ -240,7 +244,17 @@ impl Outcome {
 
 pub(super) fn reader(mode: Fallback) -> Reader {
     let conversation = vec![Message::user("Do it.")];
-    Reader { mode, conversation, cut: usize::MAX, restore: false, loops: false, finish: Some("stop") }
+    let (url, model) = ("", String::new());
+    Reader {
+        mode,
+        url,
+        model,
+        conversation,
+        cut: usize::MAX,
+        restore: false,
+        loops: false,
+        finish: Some("stop"),
+    }
 }
 
 impl Reader {
@@ -262,7 +276,8 @@ impl Reader {
 
     /// Returns a request that waits for its reply.
     pub(super) fn begin(&self, tools: &ToolSet) -> Run {
-        let mut config = RunConfig { fallback: self.mode, ..RunConfig::default() };
+        let (url, model) = (self.url.to_owned(), self.model.clone());
+        let mut config = RunConfig { fallback: self.mode, url, model, ..RunConfig::default() };
         if !self.loops {
             config.repetition.clear();
         }
@@ -281,7 +296,7 @@ impl Reader {
         run
     }
 
-    fn play(&self, tools: &ToolSet, pieces: impl Iterator<Item = ChatEvent>) -> Outcome {
+    pub(super) fn play(&self, tools: &ToolSet, pieces: impl Iterator<Item = ChatEvent>) -> Outcome {
         let mut run = self.begin(tools);
         for piece in pieces {
             run.on_event(piece, tools, 1);

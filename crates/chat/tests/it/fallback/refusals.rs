@@ -12,7 +12,7 @@ use super::read::{Expected, Family, Reader, Specimen, families, reader};
 type Place = (&'static str, fn(&str, &Family) -> Option<String>);
 
 /// The positions in which a call is shown or in reasoning.
-pub(super) const PLACES: [Place; 27] = [
+const PLACES: [Place; 27] = [
     ("code block", |call, _| Some(format!("It is written so:\n````text\n{call}\n````\nThat is all."))),
     ("unclosed code block", |call, _| Some(format!("~~~~~xml\n{call}\n"))),
     ("inline code", |call, _| one_line(call).map(|call| format!("Write ``{call}`` there."))),
@@ -52,10 +52,28 @@ pub(super) const PLACES: [Place; 27] = [
         call.filter(|call| !restarts_message(call))
             .map(|call| format!("To look you write {call} and then wait.\n"))
     }),
-    ("example", |call, _| {
-        (!restarts_message(call)).then(|| format!("This is the form, for example:\n\n{call}\n"))
+    ("followed by prose", |call, family| {
+        let is_end = family.name == "harmony_stripped" || restarts_message(call);
+        (!is_end).then(|| format!("This is the form:\n\n{call}\n\nI do not write it.\n"))
     }),
 ];
+
+/// Returns the places for a specimen, with its text in each.
+pub(super) fn places<'s>(
+    specimen: &'s Specimen,
+    family: &'s Family,
+) -> impl Iterator<Item = (&'static str, String)> + 's {
+    // A call that is not closed is malformed if other text follows.
+    let is_closed = |place: &str| {
+        !matches!(place, "followed by prose" | "BBCode" | "CDATA" | "HTML code")
+            && !["element", "LaTeX", "quotation"].iter().any(|word| place.contains(word))
+    };
+    let fits = move |place: &Place| is_closed(place.0) || !specimen.is_open();
+    PLACES
+        .iter()
+        .filter(move |place| fits(place))
+        .filter_map(move |(place, put)| Some((*place, put(&specimen.text, family)?)))
+}
 
 /// Whether the call contains a reasoning mark, after which a new message starts.
 fn restarts_message(call: &str) -> bool {
@@ -87,8 +105,7 @@ fn shown_calls_and_calls_in_reasoning_are_not_made() {
     for family in families() {
         for mode in [Fallback::Auto, Fallback::On] {
             for specimen in shown(&family).step_by(step(50)) {
-                for (place, put) in PLACES {
-                    let Some(text) = put(&specimen.text, &family) else { continue };
+                for (place, text) in places(specimen, &family) {
                     for cut in [7, 1].into_iter().step_by(step(2)) {
                         let read = reader(mode).cut(cut).read(&text);
                         if !read.is_text(&text) {
@@ -110,11 +127,10 @@ fn shown_calls_and_calls_in_reasoning_are_not_made() {
 fn shown_calls_with_hostile_strings_are_not_made() {
     for family in families() {
         for specimen in family.hits().filter(|specimen| specimen.title.starts_with("hostile")) {
-            for (place, put) in PLACES {
+            for (place, text) in places(specimen, &family) {
                 if place.contains("quotation") || place.contains("inline") {
                     continue;
                 }
-                let Some(text) = put(&specimen.text, &family) else { continue };
                 let read = reader(Fallback::On).cut(7).read(&text);
                 assert!(read.calls.is_empty() && read.text == text, "{}, {place}: {read:?}", family.name);
             }

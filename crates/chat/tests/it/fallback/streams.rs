@@ -1,7 +1,7 @@
 //! Replies that are split, stored or truncated at any position.
 
 use deftool_chat::ChatEvent;
-use deftool_chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
+use deftool_chat::fallback::{FormSet, Forms, MAX_HELD, Piece, Scanner};
 use deftool_chat::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use deftool_test_support::cpu::assert_linear;
 use deftool_test_support::step;
@@ -158,6 +158,11 @@ fn hits() -> Vec<(Family, Specimen)> {
     all.collect()
 }
 
+fn forms(unmarked: bool) -> Forms {
+    let forms = Forms::of("", "", FormSet::default());
+    if unmarked { forms.with_unmarked() } else { forms }
+}
+
 fn pieces_of(text: &str, forms: Forms, restore: bool) -> Vec<Piece> {
     let (mut scanner, mut pieces) = (Scanner::new(forms), Vec::new());
     for (nth, ch) in text.chars().enumerate() {
@@ -178,7 +183,7 @@ fn joined(pieces: &[Piece]) -> String {
         .map(|piece| match piece {
             Piece::Text(text) | Piece::Leftover(text) => text.as_str(),
             Piece::Candidate(candidate) => candidate.text.as_str(),
-            Piece::Broken { .. } | Piece::ReasoningEnded => "",
+            Piece::Broken { .. } | Piece::Suspect(_) | Piece::ReasoningEnded => "",
         })
         .collect()
 }
@@ -188,9 +193,9 @@ proptest! {
 
     #[test]
     fn pieces_joined_are_the_text(text in texts(), unmarked in any::<bool>()) {
-        let pieces = pieces_of(&text, Forms { unmarked }, false);
+        let pieces = pieces_of(&text, forms(unmarked), false);
         prop_assert_eq!(joined(&pieces), text.as_str());
-        prop_assert_eq!(&pieces, &pieces_of(&text, Forms { unmarked }, true));
+        prop_assert_eq!(&pieces, &pieces_of(&text, forms(unmarked), true));
         for piece in pieces {
             if let Piece::Candidate(candidate) = piece {
                 prop_assert!(!candidate.calls.is_empty());
@@ -299,7 +304,7 @@ fn hostile_text_takes_linear_time() {
     {
         assert_linear(unit, 10_000, |size| {
             let text = unit.repeat(size / unit.len());
-            let pieces = pieces_of(&text, Forms { unmarked: true }, false);
+            let pieces = pieces_of(&text, forms(true), false);
             assert_eq!(joined(&pieces).len(), text.len());
         });
     }

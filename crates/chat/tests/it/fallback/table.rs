@@ -7,7 +7,7 @@ use deftool_test_support::step;
 
 use super::corpus::normalized;
 use super::read::{Expected, Reader, families, outcome_of, reader};
-use super::refusals::{PLACES, copies, is_refused, shown};
+use super::refusals::{copies, is_refused, places, shown};
 
 #[test]
 fn table() {
@@ -36,10 +36,8 @@ fn table() {
             }
         }
         for specimen in shown(&family) {
-            for (place, put) in PLACES {
-                if let Some(text) = put(&specimen.text, &family) {
-                    count(6, is_refused(&family, specimen, place, &text));
-                }
+            for (place, text) in places(specimen, &family) {
+                count(6, is_refused(&family, specimen, place, &text));
             }
             for (_, conversation) in copies(&specimen.text) {
                 let reader = Reader { conversation, ..reader(family.mode()) };

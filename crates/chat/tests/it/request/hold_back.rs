@@ -30,11 +30,12 @@ fn only_ambiguous_text_is_held_back() {
         ("Hello\n[li", "Hello\n"),
         ("Hello\n[link]", "Hello\n[link"),
         ("Hello\n[link] ", "Hello\n[link] "),
-        ("`<tool_call>", "`<tool_call>"),
+        ("`<tool_call>", "`"),
+        ("`<tool_call>` is", "`<tool_call>` is"),
         ("a\n{\"to", "a\n"),
         ("a\n{\"total", "a\n{\"total"),
         ("a\n{\"tool\": \"lo", "a\n"),
-        ("a\n{\"tool\": lo", "a\n{\"tool\": lo"),
+        ("a\n{\"tool\": lo", "a\n{\"tool\": l"),
         ("a {\"tool\": \"lo", "a {\"tool\": \"lo"),
         ("a\n```", "a\n"),
         ("a\n```js", "a\n"),
@@ -86,9 +87,9 @@ fn at_most_64_kib_are_held_back() {
     }
     let far = format!("<tool_call>{{\"name\": \"look\"}}</tool_call>{long}");
     for size in [1 << 20, 1].into_iter().step_by(step(2)) {
-        let played = play().run(&[reply_with(&far).cut(size), reply_with("")]);
-        assert_eq!(played.executed(), ["look"]);
-        assert_eq!(played.outcome.text, long);
+        let played = play().run(&[reply_with(&far).cut(size)]);
+        assert!(played.executed().is_empty(), "text follows the call");
+        assert_eq!(played.outcome.text, far);
         let kept = play().run(&[reply_with(&far).cut(size).call("get_weather", weather()), reply_with("")]);
         assert_eq!(kept.outcome.text.len(), far.len(), "text must not be lost if it is not a call");
     }

@@ -58,7 +58,7 @@ fn an_invalid_exit_call_in_text_is_a_signal() {
     let look = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n";
     for (written, arguments) in [
         ("<tool_call>{\"name\": \"finish\", \"arguments\": {\"n\": ", "{\"n\":"),
-        ("<tool_call>{\"name\": \"finish\", \"arguments\": {'n': 1}}</tool_call>", "{'n': 1}}"),
+        ("<tool_call>{\"name\": \"finish\", \"arguments\": {n: 1}}</tool_call>", "{n: 1}}"),
         ("<tool_call>{\"name\": \"finish\"", ""),
         ("<tool_call><function=finish><parameter=n>1", "<parameter=n>1"),
         ("[TOOL_CALLS]finish{\"n\": [", "{\"n\": ["),
@@ -234,6 +234,7 @@ fn a_closed_request_records_received_exit_calls() {
 #[test]
 fn exit_calls_written_as_text_in_a_closed_reply_are_recorded() {
     let call = "<tool_call>\n{\"name\": \"finish\", \"arguments\": {\"n\": 1}}\n</tool_call>\n";
+    let call = format!("{call}<|im_end|>\n<|im_start|>user\n");
     let loops = "the same line, again and again\n".repeat(40);
     let played = play().run(&[reply_with(&format!("{call}{loops}")).cut(20)]);
     assert_eq!(played.failure().0, FailReason::RepeatedLineLoop);

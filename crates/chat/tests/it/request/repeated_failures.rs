@@ -77,7 +77,7 @@ fn unreadable_and_unknown_calls_count() {
         reply_with("").malformed("look", "{"),
         reply_with("").call("nothing", json!({})),
         reply_with("").call("get_weather", json!({"unit": 1})),
-        reply_with("<tool_call>{'name': 'look'}</tool_call>"),
+        reply_with("<tool_call>{name: look}</tool_call>"),
     ] {
         let played = reports().run(std::slice::from_ref(&reply));
         assert_eq!(played.failure().1, "repeated_failure", "{reply:?}");

@@ -170,9 +170,9 @@ fn every_call_that_the_model_can_correct_is_reported() {
         ),
         (
             reply_with(
-                "<tool_call>{\"name\": \"look\"}</tool_call>\n<tool_call>{'name': 'look'}</tool_call>\n<tool_call>{\"name\": \"ask\"}</tool_call>",
+                "<tool_call>{\"name\": \"look\"}</tool_call>\n<tool_call>{name: look}</tool_call>\n<tool_call>{\"name\": \"ask\"}</tool_call>",
             ),
-            "<tool_call>{'name': 'look'}</tool_call>",
+            "<tool_call>{name: look}</tool_call>",
             vec!["look {}", "unnamed_call {}", "ask {}"],
             vec!["", "invalid_arguments: a call written as text is malformed", ""],
         ),

@@ -125,7 +125,7 @@ fn a_signal_has_the_time_when_its_call_was_complete() {
     // Calls written as text, the second in pieces.
     let written = "<tool_call>{\"name\": \"submit\", \"arguments\": {\"total\": 1}}</tool_call>";
     let (begin, rest) = written.split_at(30);
-    let reads = [(10, text(written)), (20, text(begin)), (40, text(rest)), (60, text("\nMore.")), end()];
+    let reads = [(10, text(written)), (20, text(begin)), (40, text(rest)), (60, text("\n")), end()];
     assert_eq!(chat(&reads), [10, 40]);
     // llama.cpp repeats all items at the end.
     let event = |event: Value| format!("data: {event}\n\n");

@@ -29,11 +29,7 @@ fn marked_calls_run_with_fallback_auto_and_are_removed_from_the_text() {
 
 #[test]
 fn unmarked_calls_only_run_with_fallback_on() {
-    for (name, text) in [
-        ("seed_json_object", ""),
-        ("seed_json_fenced", "I will call the tool.\n"),
-        ("seed_json_line_in_prose", "Checking the weather now.\nDone."),
-    ] {
+    for (name, text) in [("seed_json_object", ""), ("seed_json_fenced", "I will call the tool.\n")] {
         let script = fixture(name);
         let played = play().with(on).run(&[reply_with(&script), reply_with("")]);
         assert_eq!(played.executed(), ["get_weather"], "{name}");
@@ -100,6 +96,9 @@ fn text_that_is_never_executed() {
         String::from("{}\n{\n}\n{x}\n"),
         String::from("<tool_call> is a tag, {x}."),
         format!("You write {tag} to look.\n"),
+        format!("{tag} is the call that I make.\n"),
+        format!("I look.\n{tag}\n\nSo.\n"),
+        format!("{call}\nSo.\n"),
         format!("Calls look so: for example {tag}\n"),
         format!("| form | {tag} |\n"),
         format!("<code>{tag}</code>\n"),
@@ -118,7 +117,7 @@ fn text_that_is_never_executed() {
 /// Calls in reasoning are ignored, even if the text is recognised as reasoning only at its end.
 #[test]
 fn an_invalid_call_in_thinking_does_not_fail_the_reply() {
-    let broken = "<tool_call>{'name': 'look'}</tool_call>";
+    let broken = "<tool_call>{name: look}</tool_call>";
     for text in [format!("<think>{broken}</think>\nHello"), format!("{broken}\nso I thought</think>\nHello")]
     {
         let played = play().run(&[reply_with(&text)]);
@@ -164,11 +163,10 @@ fn a_call_in_an_unknown_form_fails_the_reply() {
         "I look.\n<|tool_calls|>look{\"q\": 1}<|tool_calls_end|>",
         "I look: <|tool_calls|>look{\"q\": 1}<|tool_calls_end|>",
         "<tool_call>\n<tool_name>look</tool_name>\n</tool_call>",
-        "<tool_call>look\n{\"q\": 1}\n</tool_call>\nSo.",
+        "<tool_call>look\n{\"q\": 1}\n</tool_call>",
         "<tool_call>look(q=1)</tool_call>",
         "<tool_calls>\n<invoke name='look'>\n</invoke>\n</tool_calls>",
         "[TOOL_CALLS]look",
-        "[TOOL_CALLS]look\nq",
     ] {
         for size in [1, 1000] {
             let played = play().run(&[reply_with(text).cut(size)]);
@@ -186,6 +184,7 @@ fn a_call_in_an_unknown_form_fails_the_reply() {
         "[TOOL_CALLS] look, and it is there",
         "[TOOL_CALLS]look is what Mistral writes.",
         "[TOOL_CALLS]something\nelse",
+        "[TOOL_CALLS]look\nq",
         "<|tool_calls_section_begin|>\n<|tool_call_begin|>\n<|tool_call_end|>\n",
         "<x:function_call>{...}</x:function_call>",
         "<|im_end|>look{\"q\": 1}",
@@ -193,7 +192,7 @@ fn a_call_in_an_unknown_form_fails_the_reply() {
         "> <x:function_call>{\"name\": \"look\"}</x:function_call>",
         "Write <x:function_call>{\"name\": \"look\"}</x:function_call> here.",
         "```\n<x:function_call>{\"name\": \"look\"}</x:function_call>\n```",
-        "The form, for example:\n<|tool_calls|>look{\"q\": 1}",
+        "The form, for example:\n<|tool_calls|>look{\"q\": 1}\nSo.",
     ] {
         for size in [1, 1000] {
             let played = play().run(&[reply_with(text).cut(size)]);
@@ -209,10 +208,9 @@ fn marks_after_a_call_are_not_shown() {
     let call = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
     for (after, shown) in [
         ("\n</function_invocation>\n</tool_call>", ""),
-        ("<|tool_call_end|> So.", " So."),
-        ("\n</tool_calls>\nSo.\n</div>", "\nSo.\n</div>"),
+        ("<|tool_call_end|>\n<|im_end|>", "\n<|im_end|>"),
+        ("\n</tool_calls>\n<tool_response>So.", "\n<tool_response>So."),
         ("\n</tool", "\n</tool"),
-        ("\n<b>", "\n<b>"),
     ] {
         let text = format!("I look.\n{call}{after}");
         for size in [1, 1000] {
@@ -234,7 +232,7 @@ fn marks_after_a_call_are_not_shown() {
 fn text_that_is_executed() {
     let texts = [
         "<tool_call>\n{\"name\": \"look\"}\n</tool_call>",
-        "I look.\n<tool_call>{\"tool\": \"look\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call> So.",
+        "I look.\n<tool_call>{\"tool\": \"look\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>\n",
         "<tool_call>{\"name\": \"look\", \"parameters\": {}}",
         "<tool_call>{\"name\": \"look\", \"arguments\": {\"x\": \"</tool_call>\"}}</tool_call>",
         "It's \"quoted\" and `code`.\n<tool_call>{\"name\": \"look\", \"arguments\": null}</tool_call>",
@@ -242,13 +240,16 @@ fn text_that_is_executed() {
         "{\"tool\": \"look\"}",
         "[{\"tool\": \"look\", \"arguments\": {}}]\n",
         "{\n  \"tool\": \"look\",\n  \"arguments\": {\"a\": [1, {\"b\": \"}\"}]}\n}\n",
-        "{\"arguments\": {}, \"tool\": \"look\"}  \r\nSo.",
+        "{\"arguments\": {}, \"tool\": \"look\"}  \r\n",
         "```json\n{\"tool\": \"look\", \"arguments\": {}}\n```",
         "```\n\n{\"tool\": \"look\", \"arguments\": {}}",
-        "~~~~ JSON\n{\"tool\": \"look\", \"arguments\": {}}\n~~~~\nSo.",
+        "~~~~ JSON\n{\"tool\": \"look\", \"arguments\": {}}\n~~~~\n",
         "<think>`\"</think>{\"tool\": \"look\", \"arguments\": {}}",
-        // Text after a marked call does not turn the call into text.
-        "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call> is the call that I make.\n",
+        "<tool_call>{'name': 'look', 'arguments': {'q': None}}</tool_call>",
+        "<tool_call>{\"name\": \"look\", \"arguments\": {}\n</tool_call>",
+        "{{\"name\": \"look\", \"arguments\": {}}}",
+        "{'name': 'look', 'arguments': {}}",
+        "{\"name\": \"look\", \"arguments\": {}",
     ];
     for text in texts {
         for size in [1, 3, 1000] {
@@ -261,25 +262,25 @@ fn text_that_is_executed() {
 
 #[test]
 fn several_calls_run_in_the_order_of_the_text() {
-    let text = "a\n{\"tool\": \"look\", \"arguments\": {}}\n<tool_call>{\"name\": \"finish\"}\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Rome\"}}</tool_call>b";
+    let text = "a\n{\"tool\": \"look\", \"arguments\": {}}\n<tool_call>{\"name\": \"finish\"}\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Rome\"}}</tool_call>";
     let played = play().with(on).run(&[reply_with(text), reply_with("c")]);
     assert_eq!(played.executed(), ["look", "get_weather"]);
     assert_eq!(played.signals(), [("finish", &json!({}))]);
-    assert_eq!(played.outcome.text, "a\nbc");
+    assert_eq!(played.outcome.text, "a\nc");
 }
 
 #[test]
 fn candidates_that_fail_stay_in_the_text() {
     for (text, kind) in [
-        ("a\n<tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call> B", "unknown_tool"),
-        ("a\n<tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
-        ("a\n<tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
-        ("a\n<tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
-        ("a\n<tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\n}}</tool_call> B", "malformed_call"),
-        ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\nb", "unknown_tool"),
-        ("a\n{\"tool\": \"look\", \"arguments\": {]}\nb", "malformed_call"),
+        ("a\n<tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call>", "unknown_tool"),
+        ("a\n<tool_call>{\"name\": \"nothing\"}</tool_call>", "unknown_tool"),
+        ("a\n<tool_call>{name: look}</tool_call>", "malformed_call"),
+        ("a\n<tool_call>{\"arguments\": {}}</tool_call>", "malformed_call"),
+        ("a\n<tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\n}}</tool_call>", "malformed_call"),
+        ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\n", "unknown_tool"),
+        ("a\n{\"tool\": \"look\", \"arguments\": {]}\n", "malformed_call"),
         ("a\n{\"tool\": \"look\", \"argu", "malformed_call"),
-        ("a\n```json\n{\"tool\": \"look\", \"arguments\": oops}\n```\nb", "malformed_call"),
+        ("a\n```json\n{\"tool\": \"look\", \"arguments\": oops}\n```\n", "malformed_call"),
         (
             "<tool_call>{\"name\": \"look\"}</tool_call>\n<tool_call>{\"name\": \"no\"}{\"name\": \"n\", \"arguments\": {}}</tool_call>",
             "unknown_tool",
@@ -303,11 +304,11 @@ fn candidates_that_fail_stay_in_the_text() {
 #[test]
 fn an_exit_call_in_text_is_recorded_even_when_the_reply_fails() {
     let text =
-        "a\n<tool_call>{\"name\": \"finish\"}</tool_call> B\n<tool_call>{\"name\": \"look\"}</tool_call> C";
+        "a\n<tool_call>{\"name\": \"finish\"}</tool_call> B\n<tool_call>{\"name\": \"look\"}</tool_call>";
     let played = play().with(|config| config.tool_budget = 0).run(&[reply_with(text)]);
     assert_eq!(played.failure().1, "budget_exhausted");
     assert_eq!(played.signals().len(), 1);
-    assert_eq!(played.outcome.text, "a\n B\n<tool_call>{\"name\": \"look\"}</tool_call> C");
+    assert_eq!(played.outcome.text, "a\n B\n<tool_call>{\"name\": \"look\"}</tool_call>");
 }
 
 #[test]
