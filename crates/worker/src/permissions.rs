@@ -98,7 +98,7 @@ pub fn bios_permission_requests(load: &Load) -> impl Iterator<Item = PermissionR
 fn request_of(load: &Load, worker: &WorkerSpec, grants: PermissionSet) -> PermissionRequest {
     let at = worker.source.map(|source| Location { source, span: worker.name.span });
     let place = at.map(|at| load.sources.describe(at)).unwrap_or_default();
-    PermissionRequest { tool: format!("worker `{}`", worker.name.value), place, grants }
+    PermissionRequest { tool: format!("worker `{}`", worker.name.value), place, grants, command: None }
 }
 
 /// Returns the permission requests of all servers in a project.

@@ -78,6 +78,10 @@ pub struct UnusableValue {
 /// The problem of a value that a program could read as an option.
 pub const BEGINS_WITH_DASH: &str = "begins with `-`, which the program could read as an option";
 
+const BEGINS_WITH_SLASH: &str = "begins with `/`, but completes a path";
+
+const LEAVES_FOLDER: &str = "adds a `..` segment to a path";
+
 impl ToolCommand {
     /// Returns the name or path of the program.
     pub fn program(&self) -> &str {
@@ -94,7 +98,8 @@ impl ToolCommand {
     /// an argument of the program that begins with `~/` in the spec.
     ///
     /// # Errors
-    /// If a value contains a NUL character or begins with `-`, or if an array is only a part of a word.
+    /// If a value contains a NUL character or begins with `-`, if it completes a path and begins with `/` or has a `..`
+    /// segment, or if an array is only a part of a word.
     pub fn fill(&self, arguments: &Value, home: &str) -> Result<FilledCommand, UnusableValue> {
         let mut words = Vec::new();
         let mut allows_dash = self.allows_dash;
@@ -105,9 +110,9 @@ impl ToolCommand {
                 Some(value) => words.extend(value.map(text_of)),
                 None if before > 0 && template.is_in_home() => {
                     let in_home = |word: String| word.replacen('~', home, 1);
-                    words.extend(template.fill(arguments)?.map(in_home));
+                    words.extend(template.fill_word(arguments)?.map(in_home));
                 }
-                None => words.extend(template.fill(arguments)?),
+                None => words.extend(template.fill_word(arguments)?),
             }
             let added = words.get(before..).unwrap_or_default();
             if let Some(Piece::Placeholder(first)) = template.0.first().filter(|_| !allows_dash)
@@ -239,6 +244,18 @@ impl Template {
         self.placeholders().next().is_none().then(|| self.start())
     }
 
+    /// Returns the text without escapes, with `mark` in place of each placeholder.
+    pub(super) fn with_placeholders_as(&self, mark: char) -> String {
+        let mut marked = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => marked.push_str(text),
+                Piece::Placeholder(_) => marked.push(mark),
+            }
+        }
+        marked
+    }
+
     /// Returns this text with `placeholder` in place of each placeholder called `name`.
     pub(super) fn renamed(&self, name: &str, placeholder: &Placeholder) -> Self {
         let renamed = |piece: &Piece| match piece {
@@ -246,6 +263,35 @@ impl Template {
             Piece::Placeholder(_) | Piece::Text(_) => piece.clone(),
         };
         Self(self.0.iter().map(renamed).collect())
+    }
+
+    /// Like [`fill`](Self::fill), for a word. After literal text with `/`, a value must stay below that text.
+    fn fill_word(&self, arguments: &Value) -> Result<Option<String>, UnusableValue> {
+        let Some(filled) = self.fill(arguments)? else { return Ok(None) };
+        let mut start = 0;
+        let (mut is_path, mut is_url) = (false, false);
+        for piece in &self.0 {
+            let rest = filled.get(start..).unwrap_or_default();
+            match piece {
+                Piece::Text(text) => {
+                    start += text.len();
+                    is_path |= text.contains('/');
+                    is_url |= text.contains("://");
+                }
+                Piece::Placeholder(placeholder) => {
+                    let value = arguments.get(&placeholder.name).map(text_of).unwrap_or_default();
+                    if is_path && !is_url && rest.starts_with('/') && !value.is_empty() {
+                        return Err(placeholder.unusable(BEGINS_WITH_SLASH));
+                    }
+                    let range = start..start + value.len();
+                    start = range.end;
+                    if is_path && has_parent_segment(&filled, range) {
+                        return Err(placeholder.unusable(LEAVES_FOLDER));
+                    }
+                }
+            }
+        }
+        Ok(Some(filled))
     }
 
     /// Returns the text with values in place of the placeholders, or `None` if a value is absent.
@@ -299,6 +345,17 @@ impl fmt::Display for UnusableValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the value {}", self.problem)
     }
+}
+
+/// Whether a segment of `path` that overlaps or touches `range` is `..`, also as it is written in URLs.
+fn has_parent_segment(path: &str, range: Range<usize>) -> bool {
+    let is_end = |c: char| matches!(c, '/' | '\\' | '?' | '#');
+    let (before, rest) = path.split_at_checked(range.start).unwrap_or_default();
+    let start = before.rfind(is_end).map_or(0, |at| at + 1);
+    let after = rest.get(range.len()..).unwrap_or_default();
+    let end = range.end + after.find(is_end).unwrap_or(after.len());
+    let segments = path.get(start..end).unwrap_or_default().split(is_end);
+    segments.map(|segment| segment.to_ascii_lowercase().replace("%2e", ".")).any(|segment| segment == "..")
 }
 
 fn text_of(value: &Value) -> String {
@@ -370,6 +427,45 @@ mod tests {
         assert_eq!(dash.fill(&arguments, "").unwrap().words, ["-rf"]);
         for words in [["{nul}"], ["x{nul}"]] {
             assert!(filled(&words, &arguments).unwrap_err().contains("NUL"));
+        }
+    }
+
+    #[test]
+    fn values_stay_below_literal_paths() {
+        let with = |word: &str, a: &str, b: &str| filled(&[word], &json!({"a": a, "b": b}));
+        for (word, a, b, expected) in [
+            ("notes/{a}", "x/y..z/...", "", "notes/x/y..z/..."),
+            ("notes/{a}", "", "", "notes/"),
+            ("../{a}", "x", "", "../x"),
+            ("notes/../{a}{b}", ".", "x", "notes/../.x"),
+            ("{a}/x", "/etc/..", "", "/etc/../x"),
+            ("{a}", "../x", "", "../x"),
+            ("file.{a}", "/../x", "", "file./../x"),
+            ("https://h{a}?q={b}", "/x", "/y", "https://h/x?q=/y"),
+            ("https://h/?q={a}", "a..b", "", "https://h/?q=a..b"),
+        ] {
+            assert_eq!(with(word, a, b).unwrap(), [expected], "{word} {a}");
+        }
+        for (word, a, b, expected) in [
+            ("notes/{a}", "..", "", LEAVES_FOLDER),
+            ("notes/{a}", "x/../../y", "", LEAVES_FOLDER),
+            ("notes/{a}/y", "x/..", "", LEAVES_FOLDER),
+            ("notes/.{a}", ".", "", LEAVES_FOLDER),
+            ("notes/{a}.", ".", "", LEAVES_FOLDER),
+            ("notes/..{a}", "/x", "", BEGINS_WITH_SLASH),
+            ("notes/..{a}", "", "", LEAVES_FOLDER),
+            ("notes/{a}{b}", ".", ".", LEAVES_FOLDER),
+            ("--out=notes/{a}", "../x", "", LEAVES_FOLDER),
+            ("~/{a}", "..\\x", "", LEAVES_FOLDER),
+            ("{a}/x/{b}", "..", "..", LEAVES_FOLDER),
+            ("https://h/a/{a}", "../b", "", LEAVES_FOLDER),
+            ("https://h/a/{a}", "%2E./b", "", LEAVES_FOLDER),
+            ("https://h/a/{a}", "..?b", "", LEAVES_FOLDER),
+            ("notes/{a}", "/etc/passwd", "", BEGINS_WITH_SLASH),
+            ("notes/{a}{b}", "", "/x", BEGINS_WITH_SLASH),
+            ("~/{a}", "/x", "", BEGINS_WITH_SLASH),
+        ] {
+            assert!(with(word, a, b).unwrap_err().contains(expected), "{word} {a} {b}");
         }
     }
 

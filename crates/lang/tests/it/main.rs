@@ -3,6 +3,7 @@
 // Clippy does not treat helper functions outside of a `#[test]` as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod command_code;
 mod fold;
 mod forms;
 mod reference;

@@ -20,6 +20,8 @@ pub struct PermissionRequest {
     pub place: String,
     /// The permissions.
     pub grants: PermissionSet,
+    /// The complete command of a tool that is a program, in the syntax of a spec.
+    pub command: Option<String>,
 }
 
 /// Maximum number of requests shown in a prompt.
@@ -27,7 +29,7 @@ const MAX_REQUESTS: usize = 20;
 
 impl PermissionRequest {
     /// Formats `requests` for a prompt, one request per line, the most dangerous first. Long lists and values are
-    /// truncated.
+    /// truncated, except commands.
     pub fn lines(requests: &[Self]) -> Vec<String> {
         let mut sorted: Vec<&Self> = requests.iter().collect();
         sorted.sort_by_key(|request| request.grants.risk_rank());
@@ -46,7 +48,9 @@ impl PermissionRequest {
     }
 
     fn describe(&self, short: bool) -> String {
-        exact(&format!("{} requires {} ({})", self.tool, self.grants.describe(short), self.place))
+        let command = self.command.as_ref().map(|command| format!(", with :command {command}"));
+        let grants = self.grants.describe(short);
+        exact(&format!("{} requires {grants}{} ({})", self.tool, command.unwrap_or_default(), self.place))
     }
 }
 
@@ -88,7 +92,8 @@ pub fn permission_requests<'t>(
         // A last good version comes from an older version of the file.
         let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
         let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
-        Some(PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants })
+        let command = loaded.tool.command.as_ref().map(ToString::to_string);
+        Some(PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants, command })
     });
     requests.collect()
 }
@@ -138,6 +143,7 @@ pub fn mcp_permission_request(load: &Load, server: &McpServer) -> PermissionRequ
             env: env.into_iter().collect(),
             ..PermissionSet::default()
         },
+        command: None,
     }
 }
 
@@ -169,6 +175,7 @@ mod tests {
             tool: tool.to_owned(),
             place: String::from("a.eld:1:1"),
             grants,
+            command: None,
         };
         let set = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>();
         let hosts: BTreeSet<String> = (0..100).map(|number| format!("h{number:03}.example")).collect();
@@ -193,7 +200,7 @@ mod tests {
         let lines = PermissionRequest::lines(&requests);
         let begin = ["starts", "runs", "writes", "reaches", "reads", "waits"];
         assert!(lines.iter().zip(begin).all(|(line, name)| line.starts_with(name)), "{lines:#?}");
-        assert!(lines[0].len() < 400 && lines[0].contains("; rm -rf /'\" (shortened, 5"), "{}", lines[0]);
+        assert!(lines[0].contains(&"x".repeat(5_000)) && lines[0].ends_with("; rm -rf /'\"] (a.eld:1:1)"));
         assert_eq!(lines[1], "runs requires :run [\"sh\"] :env [\"TOKEN\"] (a.eld:1:1)");
         assert!(lines[3].contains("\"h005.example\" … and 94 more, 100 in total]"), "{}", lines[3]);
         assert_eq!(lines[5], "waits requires :timeout \"3600s\" :memory \"1024MiB\" (a.eld:1:1)");
@@ -202,5 +209,18 @@ mod tests {
         let lines = PermissionRequest::lines(&requests);
         assert_eq!(lines.len(), 21);
         assert_eq!(lines[20], "and 16 more with 17 permissions");
+    }
+    #[test]
+    fn a_request_shows_the_whole_command() {
+        let command = format!("[\"sh\" \"-c\" \"{}\u{202e}; rm -rf /; true\"]", "x".repeat(5_000));
+        let request = PermissionRequest {
+            tool: String::from("a"),
+            place: String::from("a.eld:1:1"),
+            grants: PermissionSet { run: BTreeSet::from([String::from("sh")]), ..PermissionSet::default() },
+            command: Some(command.clone()),
+        };
+        let expected = format!("a requires :run [\"sh\"], with :command {} (a.eld:1:1)", exact(&command));
+        assert_eq!(PermissionRequest::lines(std::slice::from_ref(&request)), [expected.as_str()]);
+        assert_eq!(request.to_string(), expected);
     }
 }

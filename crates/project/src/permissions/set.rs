@@ -212,13 +212,15 @@ impl PermissionSet {
         self.own.as_ref().map_or(first, |own| first.min(own.risk_rank()))
     }
 
-    /// Formats the set in spec syntax. If `short`, long lists and values are truncated, with the number of omitted
-    /// items.
+    /// Formats the set in spec syntax. If `short`, long lists and values except commands are truncated, with the number
+    /// of omitted items.
     pub(super) fn describe(&self, short: bool) -> String {
         let shown = if short { MAX_VALUES } else { usize::MAX };
         let mut parts = Vec::new();
         for (kind, values) in self.kinds().into_iter().filter(|(_, values)| !values.is_empty()) {
-            let quoted: Vec<String> = values.iter().take(shown).map(|value| quoted(value, short)).collect();
+            let is_short = short && kind != ":server";
+            let quoted: Vec<String> =
+                values.iter().take(shown).map(|value| quoted(value, is_short)).collect();
             let more = match values.len().saturating_sub(shown) {
                 0 => String::new(),
                 more => format!(" … and {more} more, {} in total", values.len()),

@@ -2,6 +2,7 @@
 //!
 //! Each file contains one rule: its documentation, with a failing and a repaired example, and its findings.
 
+mod interpreters;
 mod once_per_file;
 
 use super::schema::Schema;
@@ -40,6 +41,7 @@ rules! {
     placeholder_in_code: PLACEHOLDER_IN_CODE,
     placeholder_optional: PLACEHOLDER_OPTIONAL,
     unused_argument: UNUSED_ARGUMENT,
+    placeholder_in_option: PLACEHOLDER_IN_OPTION,
     args_not_a_list: ARGS_NOT_A_LIST,
     duplicate_argument: DUPLICATE_ARGUMENT,
     missing_type: MISSING_TYPE,
