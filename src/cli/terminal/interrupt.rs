@@ -105,6 +105,11 @@ impl Interrupts {
     }
 }
 
+/// Whether the first signal was Ctrl-C of the user, who wants to end the request. Other signals only end the process.
+pub(in crate::cli) fn is_by_user() -> bool {
+    FIRST.load(Ordering::Relaxed) == 2
+}
+
 /// Returns the exit code of an interrupted command: 128 plus the number of the signal, 130 without one.
 pub(in crate::cli) fn exit_code() -> u8 {
     match FIRST.load(Ordering::Relaxed) {

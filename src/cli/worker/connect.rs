@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::spec::WorkerSpec;
-use deftool_worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
+use deftool_worker::{EndpointOptions, HttpTransport, ToolSource, Worker, WorkerConfig, names_key};
 
 use super::managed;
 use super::options::WorkerOptions;
@@ -59,6 +59,23 @@ pub(in crate::cli) async fn connect(
         None => String::from("searching for a server on this machine"),
     };
     Ok(with_spinner(&message, Worker::connect(config, tools, options)).await?)
+}
+
+/// Returns a worker that sends nothing before its first request: it needs no server for requests that have ended.
+///
+/// # Errors
+/// If the URL of the endpoint is invalid.
+pub(in crate::cli) fn without_probes(
+    options: &WorkerOptions,
+    spec: &WorkerSpec,
+    config: WorkerConfig,
+    tools: Arc<dyn ToolSource>,
+) -> Result<Worker, CliError> {
+    let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
+    let base = configured.or_else(|| environment("OPENAI_BASE_URL"));
+    let base = base.as_deref().unwrap_or("http://127.0.0.1:8080/v1");
+    let transport = HttpTransport::new(base, api_key(spec), spec.timers.connect).map_err(CliError::Usage)?;
+    Ok(Worker::start(config, tools, Arc::new(transport)))
 }
 
 /// Awaits `work` and shows a spinner with `message` if it takes longer than [`SPINNER_DELAY`].

@@ -14,7 +14,7 @@ use super::managed::wait_until_ready;
 use super::show::{EventPrinter, print_event_json};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::script_log::ScriptLines;
-use crate::cli::terminal::interrupt::Interrupts;
+use crate::cli::terminal::interrupt::{Interrupts, is_by_user};
 use crate::cli::terminal::output::{
     eprint_line, json_line, print_without_blocking, shown_text, shows_progress, stdout_failed,
     wait_for_stderr,
@@ -194,12 +194,12 @@ impl Follower<'_> {
                         }
                         return Ok(FollowResult::Abandoned);
                     }
-                    self.cancel(&mut following).await;
+                    self.stop(&mut following, is_by_user()).await;
                 }
             }
             // Stop the model if its output cannot be written.
             if stdout_failed() && !following.is_canceled {
-                self.cancel(&mut following).await;
+                self.stop(&mut following, false).await;
             }
         }
         match self.worker.result(&following.id) {
@@ -229,9 +229,14 @@ impl Follower<'_> {
         }
     }
 
-    async fn cancel(&mut self, following: &mut FollowedRequest) {
+    /// Cancels the request for the user, or ends it with the process.
+    async fn stop(&mut self, following: &mut FollowedRequest, is_by_user: bool) {
         following.is_canceled = true;
-        self.worker.cancel(&following.id);
+        if is_by_user {
+            self.worker.cancel(&following.id);
+        } else if self.worker.end(&following.id) {
+            following.printer.suspend();
+        }
         self.cancel_prompt(following);
         self.show_queued(following).await;
     }

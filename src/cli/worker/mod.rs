@@ -45,7 +45,7 @@ use requirements::Requirements;
 use secrets::secrets;
 
 pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
-pub(in crate::cli) use connect::{api_key, connect, with_spinner};
+pub(in crate::cli) use connect::{api_key, connect, with_spinner, without_probes};
 pub(in crate::cli) use follow::{FollowResult, Follower, Printed};
 pub(in crate::cli) use managed::close;
 pub(in crate::cli) use project::{WorkerProject, is_user_worker, open_project};

@@ -30,11 +30,17 @@ pub(in crate::cli) struct EventPrinter {
     spinner: Option<Spinner>,
     /// Descriptions of the running calls, by id.
     calls: HashMap<String, String>,
+    is_suspended: bool,
 }
 
 impl EventPrinter {
     pub(in crate::cli) fn new() -> Self {
-        Self { spinner: None, calls: HashMap::new() }
+        Self { spinner: None, calls: HashMap::new(), is_suspended: false }
+    }
+
+    /// Reports the end of the request as its end in this process.
+    pub(in crate::cli) fn suspend(&mut self) {
+        self.is_suspended = true;
     }
 
     pub(in crate::cli) fn print(&mut self, event: &Event) {
@@ -142,6 +148,9 @@ impl EventPrinter {
             }
             // Canceled because stdout failed; the error is reported at the end.
             FinalState::Canceled if stdout_failed() => {}
+            FinalState::Canceled if self.is_suspended => {
+                eprint_line("suspended; `deftool journal resume FILE` continues the request");
+            }
             FinalState::Canceled if outcome.text.is_empty() => eprint_line("canceled"),
             FinalState::Canceled => eprint_line("canceled; the text so far is kept"),
         }

@@ -80,6 +80,39 @@ fn an_interrupted_reply_is_requested_again() {
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), "no request to resume: all have ended\n"));
 }
 
+/// Signals other than Ctrl-C, and the end of the reader of stdout, end the process and not the request.
+#[cfg(unix)]
+#[test]
+fn the_end_of_the_process_suspends_and_ctrl_c_cancels() {
+    for (signal, state) in [("TERM", "unfinished"), ("HUP", "unfinished"), ("INT", "canceled")] {
+        let project = project();
+        let server = Server::script([
+            Answer::stream().delta("Half").then(Act::Silence),
+            Answer::text("The whole answer."),
+        ]);
+        let endpoint = server.endpoint();
+        let child = project.spawn(&[
+            "run",
+            "hello",
+            "--trust",
+            "--journal",
+            "requests.journal",
+            "--endpoint",
+            &endpoint,
+        ]);
+        server.wait_for_posts(1);
+        let kill = ["-s", signal, &child.id().to_string()];
+        assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        let [(_, stored)] = list(&project).try_into().unwrap();
+        assert_eq!(stored, state, "{signal}: {ended:?}");
+        if state == "unfinished" {
+            assert!(ended.stderr.contains("suspended; `deftool journal resume"), "{signal}: {ended:?}");
+            assert_eq!(resume(&project).stdout, "The whole answer.\n", "{signal}");
+        }
+    }
+}
+
 #[test]
 fn an_interrupted_call_follows_the_effect_of_its_tool() {
     for (tool, runs_expected) in [("look", 2), ("send", 2), ("pay", 1)] {

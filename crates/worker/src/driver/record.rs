@@ -188,6 +188,15 @@ impl RequestRecord {
         }
     }
 
+    /// Ends the request with its process. A request with a journal is suspended, unless it is canceled already.
+    pub(crate) fn end(&self, has_journal: bool) {
+        if has_journal && !self.cancel.is_cancelled() {
+            self.suspend();
+        } else {
+            self.cancel.cancel();
+        }
+    }
+
     /// Stops the request in this process only.
     pub(crate) fn suspend(&self) {
         self.is_suspended.store(true, Ordering::SeqCst);

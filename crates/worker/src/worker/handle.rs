@@ -242,7 +242,7 @@ impl Worker {
     ) -> Result<(String, Arc<RequestRecord>), SubmitError> {
         let shared = &self.shared;
         let AdmitOptions { clock, recorder, cursor, new, toolbox } = options;
-        let cancel = shared.stopped.child_token();
+        let cancel = CancellationToken::new();
         let record = Arc::new(RequestRecord::new(run.status(), cancel.clone(), clock));
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
@@ -260,6 +260,9 @@ impl Worker {
             replay.advance();
         }
         drop(registry);
+        if shared.stopped.is_cancelled() {
+            record.end(shared.config.journal.is_some());
+        }
         let mut journaled = HashSet::new();
         if let (Some(journal), Some(new)) = (&shared.config.journal, new) {
             journal.begin(new);
@@ -369,6 +372,14 @@ impl Worker {
     /// [`Suspended`](crate::Observation::Suspended) instead of an end.
     pub fn suspend(&self, id: &str) -> bool {
         self.record(id).map(|record| record.suspend()).is_some()
+    }
+
+    /// Ends a request because the process ends: [suspends](Self::suspend) it if the worker has a journal, otherwise
+    /// [cancels](Self::cancel) it. Returns whether it is suspended.
+    pub fn end(&self, id: &str) -> bool {
+        let Some(record) = self.record(id) else { return false };
+        record.end(self.shared.config.journal.is_some());
+        record.is_suspended()
     }
 
     /// Answers an `approval` event. Returns `false` if no approval of this call is pending.
@@ -492,13 +503,13 @@ impl Worker {
         }
     }
 
-    /// Stops the worker permanently: rejects new requests, cancels those in flight and ends a managed server. Results
-    /// remain.
+    /// Stops the worker permanently: rejects new requests, [ends](Self::end) those in flight and ends a managed server.
+    /// Results remain.
     pub fn stop(&self) {
         self.shared.stopped.cancel();
         let records = lock(&self.shared.registry).all();
         for record in records {
-            record.cancel.cancel();
+            record.end(self.shared.config.journal.is_some());
         }
         match &self.shared.server {
             Some(server) => server.send(SupervisorCommand::Stop),

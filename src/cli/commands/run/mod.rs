@@ -88,7 +88,7 @@ pub(in crate::cli) struct RunOptions {
     /// Run each line of FILE as a job, a JSON object with `prompt` and optionally `job_name`, `params` and `files` (`-`:
     /// stdin), and print a line of JSON for each when it ends
     #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["prompt", "files", "job", "record", "redact", "replay", "format", "json"])]
+        conflicts_with_all = ["prompt", "files", "job", "replay", "format", "json"])]
     pub(in crate::cli) batch: Option<PathBuf>,
     /// With a journal, run the jobs that failed again
     #[arg(long, requires_all = ["batch", "journal"])]
@@ -102,6 +102,9 @@ pub(in crate::cli) struct RunOptions {
 }
 
 pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
+    if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
+        return Err(CliError::Usage(String::from("--redact requires --record or --replay")));
+    }
     match &options.batch {
         Some(path) => batch::run(options, path),
         None => run_prompt(options),
@@ -111,10 +114,6 @@ pub(in crate::cli) fn run(options: &RunOptions) -> Result<Exit, CliError> {
 /// Runs one request, or replays a recording.
 fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
-    if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
-        let message = "--redact requires --record or --replay";
-        return Err(CliError::Usage(String::from(message)));
-    }
     let recording = options.replay.as_deref().map(recordings::read).transpose()?;
     let source = recording
         .as_ref()

@@ -71,6 +71,19 @@ impl PastRequests {
         Ok(Self { path: path.to_owned(), requests: Mutex::new(found) })
     }
 
+    /// Whether requests with the contents of `submitted` have all ended.
+    pub(in crate::cli) fn have_ended(&self, context: &JournalContext, submitted: &[SubmitRequest]) -> bool {
+        let mut ended: HashMap<_, usize> = HashMap::new();
+        for (content, requests) in &*lock(&self.requests) {
+            let count = requests.iter().filter(|request| request.state.is_some()).count();
+            ended.insert(content.clone(), count);
+        }
+        submitted.iter().all(|submit| {
+            let left = content_of(context, submit).and_then(|content| ended.get_mut(&content));
+            left.is_some_and(|left| std::mem::replace(left, left.saturating_sub(1)) > 0)
+        })
+    }
+
     /// Returns a request with the content of `submit`, once. It may have ended. `tools`: those of the worker.
     ///
     /// # Errors
@@ -81,11 +94,7 @@ impl PastRequests {
         submit: &SubmitRequest,
         tools: &ToolSet,
     ) -> Result<Option<PastRequest>, String> {
-        let SubmitRequest { model, system_prompt, params, tools: names, .. } = submit.clone();
-        let options = RequestOptions { model, system_prompt, params, tools: names };
-        let Some(content) = content(context, &submit.job_name, &submit.messages, &options) else {
-            return Ok(None);
-        };
+        let Some(content) = content_of(context, submit) else { return Ok(None) };
         let found = lock(&self.requests).get_mut(&content).and_then(Vec::pop);
         let Some(RequestSummary { id, state, .. }) = found else { return Ok(None) };
         let (start, entries) = SqliteJournal::load(&self.path, &id).map_err(|error| error.to_string())?;
@@ -94,6 +103,12 @@ impl PastRequests {
         }
         Ok(Some(PastRequest { start, entries, has_ended: state.is_some() }))
     }
+}
+
+fn content_of(context: &JournalContext, submit: &SubmitRequest) -> Option<String> {
+    let SubmitRequest { model, system_prompt, params, tools, .. } = submit.clone();
+    let options = RequestOptions { model, system_prompt, params, tools };
+    content(context, &submit.job_name, &submit.messages, &options)
 }
 
 /// Returns the digest of what was submitted. `None`: the name of the project is not text.

@@ -81,3 +81,49 @@ fn jobs_that_are_submitted_again_continue_their_requests() {
     }
     client.shut_down();
 }
+
+/// However the server ends, its open and queued jobs are suspended. Only `cancel` cancels.
+#[cfg(unix)]
+#[test]
+fn the_end_of_the_server_is_not_a_cancel() {
+    let job = |prompt: &str| json!({"prompt": prompt, "resume": true});
+    for end in ["stdin", "shutdown", "SIGTERM", "SIGHUP"] {
+        let project = project();
+        let model = Server::script([
+            Answer::stream().delta("Sto").then(Act::Silence),
+            Answer::text("First."),
+            Answer::text("Second."),
+            Answer::text("Third."),
+        ]);
+        let endpoint = model.endpoint();
+        let arguments = ["--trust", "--journal", "j", "--endpoint", &endpoint];
+        let mut client = Client::start(&project, &arguments);
+        let first = client.request("submit", job("first"));
+        model.wait_for_posts(1);
+        // The only slot is used.
+        let second = client.request("submit", job("second"));
+        let third = client.request("submit", job("third"));
+        client.request("cancel", third.clone());
+        client.request("result", third.clone());
+        match end {
+            "stdin" => drop(client.connection.writer()),
+            "shutdown" => drop(client.request("shutdown", json!({}))),
+            signal => {
+                let kill =
+                    ["-s", signal.trim_start_matches("SIG"), &client.connection.server.id().to_string()];
+                assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+            }
+        }
+        client.connection.server.wait().unwrap();
+        let mut client = Client::start(&project, &arguments);
+        for (prompt, id, text) in [("first", &first, "First."), ("second", &second, "Second.")] {
+            assert_eq!(client.request("submit", job(prompt)), *id, "{end}");
+            let result = client.request("result", id.clone());
+            assert_eq!(result["outcome"]["text"], text, "{end}: {result}");
+        }
+        assert_eq!(client.request("submit", job("third")), third, "{end}");
+        let result = client.request("result", third);
+        assert_eq!(result["outcome"]["state"], "canceled", "{end}: {result}");
+        client.shut_down();
+    }
+}

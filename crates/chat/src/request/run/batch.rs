@@ -37,6 +37,9 @@ pub(super) struct BatchCall {
     #[serde(default)]
     pub(super) written: Option<Arc<str>>,
     pub(super) state: CallState,
+    /// Whether the process ended while the tool was running.
+    #[serde(default)]
+    pub(super) was_interrupted: bool,
 }
 
 /// The execution options of a valid call.
@@ -123,7 +126,7 @@ impl Batch {
     pub(super) fn into_answered(self, config: &RunConfig) -> Vec<AnsweredCall> {
         let answered = self.calls.into_iter().map(|call| {
             let limit = call.max_result(config);
-            let BatchCall { id, name, task, written, state } = call;
+            let BatchCall { id, name, task, written, state, was_interrupted: _ } = call;
             let name = if let Task::Report { .. } = task { portable_name(name) } else { name };
             let arguments = match (written, task) {
                 (Some(written), _) => written.to_string(),

@@ -46,7 +46,7 @@ impl Run {
         let Some(index) = batch.position(call_id) else { return };
         let Some(call) = batch.calls.get_mut(index) else { return };
         let CallState::Asked = call.state else { return };
-        let (id, name) = (call.id.clone(), call.name.clone());
+        let (id, name, was_interrupted) = (call.id.clone(), call.name.clone(), call.was_interrupted);
         self.at_ms = self.at_ms.max(at_ms);
         if approval == Approval::Allowed {
             call.state = CallState::Running { since_ms: self.at_ms };
@@ -61,7 +61,13 @@ impl Run {
         match approval {
             Approval::Allowed => self.events.push(Event::ToolStarted { id, name }),
             Approval::Refused { reason } => {
-                let mut answer = json!({"refused": "the user did not allow this call"});
+                let refused = if was_interrupted {
+                    "the process ended while the tool was running, so the call may have had an effect; the user did \
+                     not allow it to run again"
+                } else {
+                    "the user did not allow this call"
+                };
+                let mut answer = json!({"refused": refused});
                 if let (false, Some(members)) = (reason.is_empty(), answer.as_object_mut()) {
                     members.insert(String::from("reason"), Value::String(reason));
                 }
@@ -88,7 +94,8 @@ impl Run {
                     (name, Task::Report { arguments, error }, as_sent, Vec::new())
                 }
             };
-            let call = BatchCall { id, name, task, written, state: CallState::Waiting };
+            let call =
+                BatchCall { id, name, task, written, state: CallState::Waiting, was_interrupted: false };
             let (id, name, arguments) = (call.id.clone(), call.name.clone(), Arc::clone(call.arguments()));
             self.events.push(Event::ToolCall { id, name, arguments });
             self.emit_repairs(Some(&call.id), &call.name, repairs);

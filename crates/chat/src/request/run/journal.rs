@@ -291,7 +291,14 @@ impl JournalReplay {
         };
         let written = reply.written.get(batch.calls.len()).cloned().flatten();
         run.ids.reserve(&id);
-        batch.calls.push(BatchCall { id, name, task, written, state: CallState::Waiting });
+        batch.calls.push(BatchCall {
+            id,
+            name,
+            task,
+            written,
+            state: CallState::Waiting,
+            was_interrupted: false,
+        });
         Ok(())
     }
 

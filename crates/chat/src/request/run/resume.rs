@@ -131,6 +131,7 @@ impl Run {
                      you allow it",
                     call.name
                 );
+                call.was_interrupted = true;
                 self.events.push(Event::Warning { message });
                 self.ask(index);
             }

@@ -17,7 +17,7 @@ use deftool_chat::request::{Approval, Event, FinalState, Outcome, Signal, kind};
 use deftool_chat::{Message, Usage};
 use deftool_durable::SqliteJournal;
 use deftool_lang::text::count;
-use deftool_record::{Durability, Journal};
+use deftool_record::{Durability, Journal, Recorder};
 use deftool_worker::{Approvals, SubmitRequest, ToolSource, Worker, WorkerConfig, WorkerState};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,11 @@ use crate::cli::terminal::spinner::{Spinner, suspend};
 use crate::cli::worker;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::journal::{PastRequest, PastRequests};
-use crate::cli::worker::{OpenWorker, Source, close, close_remote, connect, join, journal, trace};
+use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::{
+    OpenWorker, Source, api_key, close, close_remote, connect, join, journal, recordings, trace,
+    without_probes,
+};
 use job::{JobError, JobFile, JobLine, JobResult};
 
 /// The kind of the error of a job that cannot be submitted.
@@ -52,6 +56,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
     let open = worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?;
     let stored = options.journal.as_deref().map(|path| Stored::open(path, &open, options)).transpose()?;
     let OpenWorker { spec, root, tools, config, servers } = open;
+    let secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
@@ -67,16 +72,29 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
         };
         let tools = join(tools, remote.as_ref());
         options.signals.check(&tools.current().tools)?;
-        let worker = tokio::select! {
-            worker = connect(&options.worker, (&spec, &root), config, Arc::clone(&tools), true) => worker?,
-            () = interrupts.next() => return Ok(Exit::Interrupted),
+        let has_ended = match &stored {
+            Some(stored) if !options.retry_failed => stored.have_ended(&file, options).await,
+            Some(_) | None => false,
         };
+        let worker = if has_ended {
+            without_probes(&options.worker, &spec, config, Arc::clone(&tools))?
+        } else {
+            tokio::select! {
+                worker = connect(&options.worker, (&spec, &root), config, Arc::clone(&tools), true) => worker?,
+                () = interrupts.next() => return Ok(Exit::Interrupted),
+            }
+        };
+        // Create the file only now, so that a failed connection does not overwrite an older recording.
+        let key = api_key(&spec);
+        let create = |path| recordings::create(path, key.as_deref(), secrets);
+        let recorder = options.record.as_deref().map(create).transpose()?;
         let batch = Batch {
             options,
             file: &file,
             worker: &worker,
             tools: &*tools,
             stored: stored.as_ref(),
+            recorder: recorder.clone(),
             stopped: CancellationToken::new(),
             active: RefCell::default(),
             has_journal_failed: Cell::new(false),
@@ -85,6 +103,9 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
         let mut exit = batch.run(&mut interrupts).await;
         close(&worker, &mut interrupts).await;
         close_remote(remote).await;
+        if let Some(recorder) = &recorder {
+            exit = recordings::close(recorder, exit);
+        }
         if let Some(Err(message)) = stored.map(|stored| journal::close(&stored.journal)) {
             eprint_error(&message);
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
@@ -116,6 +137,23 @@ impl Stored {
             journal,
         })
     }
+
+    /// Whether the requests of all jobs have ended.
+    async fn have_ended(&self, file: &JobFile, options: &RunOptions) -> bool {
+        let defaults = defaults(options);
+        let mut submitted = Vec::new();
+        for job in file.lines() {
+            // An invalid job is not submitted.
+            submitted.extend(job.request(&defaults).await);
+        }
+        self.past.have_ended(&self.context, &submitted)
+    }
+}
+
+/// Returns the options of all jobs.
+fn defaults(options: &RunOptions) -> SubmitRequest {
+    let system_prompt = options.request.system.clone();
+    SubmitRequest { system_prompt, trace: trace::caller(), ..SubmitRequest::default() }
 }
 
 /// The jobs that run.
@@ -125,6 +163,7 @@ struct Batch<'b> {
     worker: &'b Worker,
     tools: &'b dyn ToolSource,
     stored: Option<&'b Stored>,
+    recorder: Option<Arc<Recorder>>,
     /// Canceled if no job may start any more, and the running ones must end.
     stopped: CancellationToken,
     /// The requests that run.
@@ -268,21 +307,13 @@ impl Batch<'_> {
     fn stop(&self) {
         self.stopped.cancel();
         for id in &*self.active.borrow() {
-            if self.stored.is_some() {
-                self.worker.suspend(id);
-            } else {
-                self.worker.cancel(id);
-            }
+            self.worker.end(id);
         }
     }
 
     /// Runs a job to its end. Returns `None` if it was stopped and can be run again.
     async fn run_job(&self, job: JobLine<'_>) -> Option<JobResult> {
-        let defaults = SubmitRequest {
-            system_prompt: self.options.request.system.clone(),
-            trace: trace::caller(),
-            ..SubmitRequest::default()
-        };
+        let defaults = SubmitRequest { recorder: self.recorder.clone(), ..defaults(self.options) };
         let submit = match job.request(&defaults).await {
             Ok(submit) => submit,
             Err((job_name, message)) => {
