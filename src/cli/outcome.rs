@@ -8,7 +8,7 @@ use deftool_record::{RecordingError, TimelineError};
 use deftool_worker::EndpointError;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cli::terminal::interrupt::exit_code;
+use crate::cli::terminal::interrupt::{exit_code, is_ending};
 
 /// The outcome of a command, mapped to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(in crate::cli) enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
+            // A signal killed the program of the failed call.
+            Exit::Failed if is_ending() => exit_code(),
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,

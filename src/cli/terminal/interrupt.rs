@@ -2,7 +2,7 @@
 //! process is left behind.
 
 use std::io::Result;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -138,8 +138,17 @@ fn start_thread(handle: impl AsyncFnOnce(Signals) + Send + 'static) -> Result<()
     Ok(())
 }
 
+/// Whether a signal is ending the process. Calls whose programs it killed have failed.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal is ending the process.
+pub(in crate::cli) fn is_ending() -> bool {
+    IS_ENDING.load(Ordering::SeqCst)
+}
+
 /// Ends the process and the programs of its scripts.
 pub(in crate::cli) fn end_now() -> ! {
+    IS_ENDING.store(true, Ordering::SeqCst);
     deftool_process::kill_programs();
     std::process::exit(i32::from(exit_code()));
 }
