@@ -3,6 +3,8 @@
 // Errors of the environment fail the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+use std::io::Write;
+
 pub mod client;
 #[cfg(unix)]
 pub mod cpu;
@@ -15,6 +17,21 @@ pub mod validity;
 /// Time after which a test says that what it waits for does not happen. Long, because builds and model servers may run
 /// beside it.
 pub const HANG_LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Returns whether a test can use a program that only CI installs. If not, prints that the test is skipped: `.ci/run`
+/// counts these lines. `variable`: the environment variable that CI sets to `required`.
+///
+/// # Panics
+/// If it is required and not there.
+pub fn can_use(what: &str, is_there: bool, variable: &str, installer: &str) -> bool {
+    if !is_there {
+        let is_required = std::env::var(variable).as_deref() == Ok("required");
+        assert!(!is_required, "{what} is required and not there: run {installer}");
+        // Directly, because the test harness captures the output of the macros.
+        let _ = writeln!(std::io::stderr(), "skipped: no {what}; {installer} installs it");
+    }
+    is_there
+}
 
 /// Returns whether slow tests run in full, as in `.ci/run-extended` (`DEFTOOL_TESTS=full`). By default they run a sample.
 pub fn is_full() -> bool {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use deftool_test_support::can_use;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
@@ -153,12 +154,7 @@ fn the_inspector_lists_and_calls_tools() {
 /// Whether a folder of `tests/mcp` is installed. Only CI requires it.
 pub(super) fn is_installed(folder: &str) -> bool {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(folder).join("installed");
-    if !installed.exists() {
-        let is_required = std::env::var("DEFTOOL_MCP").as_deref() == Ok("required");
-        assert!(!is_required, "the MCP clients are required and not there: run tests/mcp/install");
-        let _ = writeln!(std::io::stderr(), "skipped: no MCP clients; tests/mcp/install installs them");
-    }
-    installed.exists()
+    can_use("MCP client", installed.exists(), "DEFTOOL_MCP", "tests/mcp/install")
 }
 
 #[test]

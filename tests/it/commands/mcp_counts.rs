@@ -43,17 +43,19 @@ fn operations(id: u32) -> u64 {
     counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
 }
 
+/// Maximum number of measurements. Those after the first that is low enough are not made.
+const MEASUREMENTS: u32 = 400;
+
 /// Checks the operations of [`CALLS`] calls. The least of some measurements counts: the first call starts threads, and
-/// a thread that is interrupted may be woken more often.
+/// on a busy machine, threads that are interrupted are woken more often.
 #[track_caller]
 fn assert_operations(id: u32, mut calls: impl FnMut(), most: u32) {
-    let measured = (0..5).map(|_| {
+    let mut measured = (0..MEASUREMENTS).map(|_| {
         let before = operations(id);
         calls();
         operations(id) - before
     });
-    let least = measured.min().unwrap();
-    assert!(least <= u64::from(most), "{least} reads and writes for {CALLS} calls");
+    assert!(measured.any(|operations| operations <= u64::from(most)), "more than {most} for {CALLS} calls");
 }
 
 #[test]

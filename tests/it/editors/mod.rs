@@ -7,11 +7,12 @@ mod terminal;
 mod vscode;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
+use deftool_test_support::can_use;
 use deftool_test_support::server::{Answer, Server};
 
 use crate::commands::rpc;
@@ -27,12 +28,7 @@ fn are_installed() -> bool {
     let are_installed =
         [".venv/installed", "node_modules/installed"].iter().all(|file| folder().join(file).exists())
             && has_emacs();
-    if !are_installed {
-        let are_required = std::env::var("DEFTOOL_EDITORS").as_deref() == Ok("required");
-        assert!(!are_required, "the editors are required and not there: run tests/editors/install");
-        let _ = writeln!(std::io::stderr(), "skipped: no editors; tests/editors/install installs them");
-    }
-    are_installed
+    can_use("editor", are_installed, "DEFTOOL_EDITORS", "tests/editors/install")
 }
 
 const SEEN: &str = r#"filetype: eld

@@ -1,11 +1,11 @@
 //! VS Code in Chromium with the extension. `tests/editors/vscode/install` installs them.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
 use deftool_stub::{Act, Answer, delta};
+use deftool_test_support::can_use;
 use deftool_test_support::server::Server;
 use serde_json::json;
 
@@ -16,13 +16,8 @@ fn folder() -> PathBuf {
 }
 
 pub(super) fn is_installed() -> bool {
-    let is_installed = folder().join("node_modules/installed").exists();
-    if !is_installed {
-        let is_required = std::env::var("DEFTOOL_VSCODE").as_deref() == Ok("required");
-        assert!(!is_required, "VS Code is required and not there: run tests/editors/vscode/install");
-        let _ = writeln!(std::io::stderr(), "skipped: no VS Code; tests/editors/vscode/install installs it");
-    }
-    is_installed
+    let is_there = folder().join("node_modules/installed").exists();
+    can_use("VS Code", is_there, "DEFTOOL_VSCODE", "tests/editors/vscode/install")
 }
 
 /// Returns the folder for the pictures of the documentation, if they are to be taken.

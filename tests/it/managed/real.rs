@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use deftool_chat::request::{BiosTemplate, FailReason};
 use deftool_lang::schema::ToolSet;
+use deftool_test_support::can_use;
 use deftool_worker::{ServerOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, WorkerState};
 use rustix::process::Signal;
 use serde_json::json;
@@ -24,12 +25,8 @@ const STORY: &str = "Tell me a long story about a ship and its crew.";
 
 fn options(more: &[&str]) -> Option<ServerOptions> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/real");
-    if !folder.join(".venv/installed").exists() {
-        assert!(
-            std::env::var("DEFTOOL_REAL").as_deref() != Ok("required"),
-            "the real server is required and not installed: run tests/real/install"
-        );
-        let _ = writeln!(std::io::stderr(), "skipped: no real server; run tests/real/install (140 MB)");
+    let is_there = folder.join(".venv/installed").exists();
+    if !can_use("real server (140 MB)", is_there, "DEFTOOL_REAL", "tests/real/install") {
         return None;
     }
     let python = folder.join(".venv/bin/python");

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use deftool::project::Trust;
 use deftool::{SubmitRequest, Worker};
 use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish};
-use deftool_test_support::step;
+use deftool_test_support::{can_use, step};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -246,14 +246,9 @@ fn start_worker(command: Command, address: &str) -> Child {
 /// Returns the command that starts a node; `None`: the server is not installed.
 fn start_script() -> Option<Command> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let Some(program) = program(&root.join("tests/restate")) else {
-        assert!(
-            std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
-            "the Restate server is required and not installed: run tests/restate/install"
-        );
-        eprintln!("skipped: no Restate server; run tests/restate/install (220 MB)");
-        return None;
-    };
+    let found = program(&root.join("tests/restate"));
+    can_use("Restate server (220 MB)", found.is_some(), "DEFTOOL_RESTATE", "tests/restate/install");
+    let program = found?;
     let mut command = Command::new(root.join("examples/restate/start"));
     command
         .env("RESTATE_SERVER", program)

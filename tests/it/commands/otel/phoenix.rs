@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use deftool_test_support::can_use;
 use serde_json::Value;
 
 use crate::support::project::{Ended, Project, command_in};
@@ -23,13 +24,7 @@ fn root() -> &'static Path {
 /// Returns the program. Only CI requires it.
 fn program() -> Option<PathBuf> {
     let program = root().join("tests/otel/.venv/bin/phoenix");
-    if program.exists() {
-        return Some(program);
-    }
-    let is_required = std::env::var("DEFTOOL_OTEL").as_deref() == Ok("required");
-    assert!(!is_required, "Phoenix is required and not there: run tests/otel/install");
-    let _ = writeln!(std::io::stderr(), "skipped: no Phoenix");
-    None
+    can_use("Phoenix", program.exists(), "DEFTOOL_OTEL", "tests/otel/install").then_some(program)
 }
 
 /// A running Phoenix.
@@ -180,8 +175,7 @@ fn take_picture(project: &Project, page: &str) {
             assert!((20_000..MAX_PICTURE).contains(&length), "the picture has {length} bytes");
         }
         Err(_) => {
-            let is_required = std::env::var("DEFTOOL_BROWSER").as_deref() == Ok("required");
-            assert!(!is_required, "Chromium is required and not there: install the package `chromium`");
+            can_use("Chromium", false, "DEFTOOL_BROWSER", "the package manager");
         }
     }
     assert!(fs::metadata(image).unwrap().len() < MAX_PICTURE);

@@ -4,12 +4,11 @@
 //! load a copy without the policy and with a script that presses keys.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use deftool_test_support::is_full;
 use deftool_test_support::server::{Answer, Server};
+use deftool_test_support::{can_use, is_full};
 
 use super::invalid::{HOSTILE, hostile_project};
 use super::{large_recording, project, record};
@@ -23,13 +22,8 @@ fn is_installed() -> bool {
     if !is_full() {
         return false;
     }
-    let is_installed = Command::new("chromium").arg("--version").output().is_ok();
-    if !is_installed {
-        let is_required = std::env::var("DEFTOOL_BROWSER").as_deref() == Ok("required");
-        assert!(!is_required, "Chromium is required and not there: install the package `chromium`");
-        let _ = writeln!(std::io::stderr(), "skipped: no Chromium");
-    }
-    is_installed
+    let is_there = Command::new("chromium").arg("--version").output().is_ok();
+    can_use("Chromium", is_there, "DEFTOOL_BROWSER", "the package manager")
 }
 
 /// Runs Chromium with a page of the project. Returns its output, and fails if the page logs a message.

@@ -297,7 +297,11 @@ fn children_end_with_their_runner() {
     let spinning = runner.value_of(spinning, call(json!({})), CallContext::default());
     let ended = block_on(async {
         let (ended, ()) = tokio::join!(spinning, async {
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            let has_started =
+                || std::fs::read_to_string(folder.path().join("ids")).is_ok_and(|ids| ids.ends_with('\n'));
+            while !has_started() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             drop(runner);
         });
         ended
