@@ -297,19 +297,15 @@ fn children_end_with_their_runner() {
     let spinning = runner.value_of(spinning, call(json!({})), CallContext::default());
     let ended = block_on(async {
         let (ended, ()) = tokio::join!(spinning, async {
-            let has_started =
-                || std::fs::read_to_string(folder.path().join("ids")).is_ok_and(|ids| ids.ends_with('\n'));
-            while !has_started() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
             drop(runner);
         });
         ended
     });
     assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Canceled);
     let ids = std::fs::read_to_string(folder.path().join("ids")).unwrap();
-    let id = ids.trim().parse().unwrap();
-    assert!(eventually(|| !runs(id)));
+    // A busy machine may start another child.
+    assert!(ids.lines().all(|id| eventually(|| !runs(id.parse().unwrap()))));
 }
 
 /// Returns a shell command that prints a frame.
