@@ -55,6 +55,37 @@ impl Json {
         }
     }
 
+    /// Returns `value` with the spans of the parts that it has in common with `like`. Others have the span of what is
+    /// around them.
+    pub(crate) fn with_spans(value: Value, like: &Self) -> Self {
+        let kind = match value {
+            Value::Null => JsonKind::Null,
+            Value::Bool(value) => JsonKind::Bool(value),
+            Value::Number(number) => JsonKind::Number(number),
+            Value::String(text) => JsonKind::String(text),
+            Value::Array(items) => {
+                let old = if let JsonKind::Array(old) = &like.kind { old.as_slice() } else { &[] };
+                let items = items.into_iter().enumerate();
+                JsonKind::Array(
+                    items.map(|(at, item)| Self::with_spans(item, old.get(at).unwrap_or(like))).collect(),
+                )
+            }
+            Value::Object(members) => JsonKind::Object(
+                members
+                    .into_iter()
+                    .map(|(key, value)| match like.get(&key) {
+                        Some(old) => {
+                            let value = Self::with_spans(value, &old.value);
+                            Member { key, key_span: old.key_span, value }
+                        }
+                        None => Member { key, key_span: like.span, value: Self::with_spans(value, like) },
+                    })
+                    .collect(),
+            ),
+        };
+        Self { span: like.span, kind }
+    }
+
     /// Returns the member `key` if the value is an object with this member.
     pub fn get(&self, key: &str) -> Option<&Member> {
         match &self.kind {

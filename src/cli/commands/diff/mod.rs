@@ -58,15 +58,21 @@ pub(in crate::cli) fn run(options: &DiffOptions) -> Result<Exit, CliError> {
         Definitions::in_revision(&options.old, &new_path, &current)?
     };
     let new = Definitions::at(&new_path, &current)?;
-    let name = options.old.display();
-    if old.is_empty() && old.errors.is_empty() {
-        return Err(CliError::Usage(format!("`{name}` contains no tools to compare with")));
+    let names = [&*options.old, options.new.as_deref().unwrap_or(Path::new("."))];
+    let names = names.map(|name| name.display().to_string());
+    for (side, name) in [&old, &new].into_iter().zip(&names) {
+        if side.is_empty() && side.errors.is_empty() {
+            return Err(CliError::Usage(format!("`{name}` contains no tools to compare with")));
+        }
+        side.report(name);
     }
-    old.report(&name.to_string());
-    new.report(&options.new.as_deref().unwrap_or(Path::new(".")).display().to_string());
     let mut changes = compare_definitions(&old.json, &new.json);
-    // A tool with errors is neither added nor removed.
-    changes.retain(|change| !old.broken.contains(&change.tool) && !new.broken.contains(&change.tool));
+    // A tool with errors is neither added nor removed, nor is one that a side with errors may contain.
+    changes.retain(|change| {
+        let is_missing = |side: &Definitions| !side.errors.is_empty() && !side.has(&change.tool);
+        let is_broken = |side: &Definitions| side.broken.contains(&change.tool) || is_missing(side);
+        ![&old, &new].into_iter().any(is_broken)
+    });
     let is_complete = old.errors.is_empty() && new.errors.is_empty();
     let breaking = changes.iter().filter(|change| change.impact == Impact::Breaking).count();
     if options.format.is_json() {
@@ -161,6 +167,11 @@ impl Definitions {
                 .collect(),
             sources: load.sources,
         }
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        let tools = self.json.as_array().into_iter().flatten();
+        tools.filter_map(|entry| entry.pointer("/function/name")).any(|name| name == tool)
     }
 
     fn is_empty(&self) -> bool {

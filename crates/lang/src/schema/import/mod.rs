@@ -41,7 +41,7 @@ use self::model::FindingSink;
 use self::recognise::{Definition, find_definitions};
 use self::schema::Rewriter;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::schema::{check_tool, rules};
+use crate::schema::{check_tool, rules, to_current_draft};
 use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
 use crate::spec::{
     Effect, FileKind, Json, JsonKind, Tool, ToolForms, ToolSelection, lower_selected, lower_tool,
@@ -209,6 +209,14 @@ fn import_definition(
         sink.report(rules::nameless_tool::finding(sink.at(brace), envelope.named_by));
         return None;
     };
+    // Like the schemas of a running MCP server. Gemini's is a dialect of its own.
+    let current = |schema: &Json| Json::with_spans(to_current_draft(&schema.to_value()), schema);
+    let (parameters, returns);
+    if format != ImportFormat::Gemini {
+        parameters = envelope.parameters.map(current);
+        returns = envelope.returns.map(current);
+        (envelope.parameters, envelope.returns) = (parameters.as_ref(), returns.as_ref());
+    }
     let arguments = parameters::read_parameters(&mut envelope, format, sink);
     if let Some((_, span)) = envelope.left_out.first() {
         sink.report(rules::left_out::finding(sink.at(*span), &envelope.left_out));

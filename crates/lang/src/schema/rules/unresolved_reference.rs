@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :$ref "#/properties/x/$defs/id" :$defs (:id (:type integer)))))
     /// ```
-    pub(crate) UNRESOLVED_REFERENCE, "DT242", "unresolved-reference", Warning
+    pub(crate) UNRESOLVED_REFERENCE, "DT242", "unresolved-reference", Error
 }
 
 /// `found` is the likely intended reference, if known.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type number :exclusiveMinimum 0)))
     /// ```
-    pub(crate) BOOLEAN_BOUND, "DT236", "boolean-bound", Warning
+    pub(crate) BOOLEAN_BOUND, "DT236", "boolean-bound", Error
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

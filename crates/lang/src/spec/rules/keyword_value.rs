@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength 3)))
     /// ```
-    pub(crate) KEYWORD_VALUE, "DT220", "keyword-value", Warning
+    pub(crate) KEYWORD_VALUE, "DT220", "keyword-value", Error
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

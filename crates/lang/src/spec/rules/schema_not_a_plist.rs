@@ -21,7 +21,7 @@ rule! {
     pub(crate) SCHEMA_NOT_A_PLIST, "DT223", "schema-not-a-plist", Error
 }
 
-/// Reports the value. The finding is a warning if Emacs can write the value as JSON.
+/// Reports the value. A property with a value that Emacs can write as JSON is a warning: only the property is lost.
 pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagnostic {
     let message =
         format!("`:{key}` takes a schema plist such as `(:type string)`, found {}", found.describe());
@@ -31,7 +31,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagno
         DatumKind::String(_) | DatumKind::Number(_) => true,
         _ => false,
     };
-    if is_writable {
+    if is_writable && key != "items" {
         finding.severity = Severity::Warning;
     }
     match &found.kind {
