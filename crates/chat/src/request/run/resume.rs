@@ -13,7 +13,7 @@ use deftool_lang::tool::{ToolError, ToolErrorKind};
 
 use super::batch::{BatchCall, CallPlan, CallState, Task};
 use super::model::Budget;
-use super::state::{Phase, Run};
+use super::state::{Phase, Run, lost_attachments};
 use crate::request::config::RunConfig;
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, kind};
@@ -55,6 +55,7 @@ impl RestoredRun {
         let Resumption { config, tools, asks } = now;
         run.advance_time(at_ms);
         run.events.push(Event::Resumed { superseded });
+        run.events.extend(lost_attachments(run.conversation.iter().map(AsRef::as_ref)));
         run.adopt(config, answered);
         run.reopen_calls(tools, asks);
         (run, events)

@@ -135,6 +135,16 @@ fn invalid_arguments() -> ToolErrorKind {
     ToolErrorKind::InvalidArguments
 }
 
+/// Returns a warning about images and audio of a stored conversation whose bytes are lost.
+pub(super) fn lost_attachments<'m>(conversation: impl IntoIterator<Item = &'m Message>) -> Option<Event> {
+    let attachments = conversation.into_iter().flat_map(Message::attachments);
+    let lost: Vec<String> =
+        attachments.filter(|known| known.bytes().is_none()).map(Attachment::line).collect();
+    let message =
+        format!("the model receives only a line of text for what was not stored: {}", lost.join(" "));
+    (!lost.is_empty()).then_some(Event::Warning { message })
+}
+
 impl Run {
     /// Creates the machine for a submitted request.
     pub fn new(config: RunConfig, mut start: RunStart) -> Self {
@@ -172,7 +182,7 @@ impl Run {
             usage: None,
             first_token_ms: None,
             at_ms: 0,
-            events: vec![submitted],
+            events: std::iter::once(submitted).chain(lost_attachments(&conversation)).collect(),
             reply_state: None,
             outcome: None,
             message_index: MessageIndex::default(),

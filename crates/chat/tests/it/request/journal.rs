@@ -6,7 +6,7 @@ use std::sync::Arc;
 use deftool_chat::ChatEvent;
 use deftool_chat::request::{
     Approval, BiosV1, BudgetUnit, Event, JournalEntry, OnFailure, PendingCall, RestoredRun, Resumption, Run,
-    RunConfig, Step,
+    RunConfig, RunStart, Step,
 };
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::Effect;
@@ -86,6 +86,24 @@ fn a_paused_reply_is_restored() {
     let last = of_run.as_array().unwrap().last().unwrap();
     assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Hm.")));
     assert_eq!(last["received"]["items"][0]["type"], "server_tool_use");
+}
+
+/// The bytes of an image were not stored, or its entry is damaged.
+#[test]
+fn a_lost_image_is_named() {
+    let image = json!({"type": "image/png", "size": 8, "sha256": "00"});
+    let message = json!({"role": "user", "content": "What is it?", "attachments": [image]});
+    let start =
+        RunStart { conversation: vec![serde_json::from_value(message).unwrap()], ..play().run_start() };
+    let mut run = Run::new(play().config, start.clone());
+    let events = run.take_events();
+    let names =
+        |event: &Event| matches!(event, Event::Warning { message } if message.contains("[image: image/png"));
+    assert!(events.iter().any(names), "{events:?}");
+    let entries = events.into_iter().map(|event| (0, JournalEntry::Event(event)));
+    let restored = Run::restore(play().config, start, entries).unwrap();
+    let (mut run, _) = restored.resume(play().resumption(&tools(), false), 500);
+    assert!(run.take_events().iter().any(names));
 }
 
 #[test]
