@@ -230,6 +230,7 @@ impl Completer<'_> {
             }
             KeyValue::Script => self.scripts(replaces),
             KeyValue::Any if key.name == "stdin" => words(&["json"], CompletionKind::Value),
+            KeyValue::Any if key.name == "ok-codes" => words(&["[0 1]"], CompletionKind::Value),
             // `:default` and `:const` of an argument with `:enum`.
             KeyValue::Any if matches!(key.name, "default" | "const") => {
                 let values = list.and_then(|list| self.outline.value_of(list, "enum"));

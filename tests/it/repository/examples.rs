@@ -29,6 +29,7 @@ fn the_programs_of_the_recipe_run_if_they_are_installed() {
         ("python3", "statistics", r#"{"numbers": [1, 2, 6]}"#, "{\n  \"mean\": 3,\n  \"median\": 2\n}\n"),
         ("node", "slug", r#"{"title": "Über die Höhe: 3"}"#, "\"uber-die-hohe-3\"\n"),
         ("emacs", "indent_lisp", r#"{"code": "(let ()\n\"é\")"}"#, "\"(let ()\\n  \\\"é\\\")\"\n"),
+        ("grep", "find_in_programs", r#"{"pattern": "nowhere"}"#, "\"[exit code 1]\"\n"),
     ] {
         if Command::new(program).arg("--version").output().is_err() {
             continue;

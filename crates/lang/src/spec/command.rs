@@ -26,6 +26,8 @@ pub struct ToolCommand {
     pub prints_json: bool,
     /// The working directory, if the spec has one.
     pub cwd: Option<String>,
+    /// The exit codes of a success; empty: only 0.
+    pub ok_codes: Vec<u8>,
 }
 
 /// The standard input of a program.
@@ -86,6 +88,12 @@ impl ToolCommand {
     /// Returns the name or path of the program.
     pub fn program(&self) -> &str {
         self.words.first().and_then(|word| word.value.literal()).unwrap_or_default()
+    }
+
+    /// Whether the program succeeded if it ended with this exit code.
+    pub fn accepts_code(&self, code: i32) -> bool {
+        let is_listed = self.ok_codes.iter().any(|listed| i32::from(*listed) == code);
+        is_listed || (self.ok_codes.is_empty() && code == 0)
     }
 
     /// Whether an argument of the program begins with the home folder.
@@ -158,6 +166,10 @@ impl fmt::Display for ToolCommand {
         f.write_str(if self.allows_dash { " :dash t" } else { "" })?;
         if let Some(folder) = &self.cwd {
             write!(f, " :cwd {}", quoted(folder))?;
+        }
+        if !self.ok_codes.is_empty() {
+            let codes: Vec<String> = self.ok_codes.iter().map(u8::to_string).collect();
+            write!(f, " :ok-codes [{}]", codes.join(" "))?;
         }
         f.write_str(if self.prints_json { " :returns json" } else { "" })
     }

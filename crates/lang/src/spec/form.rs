@@ -121,8 +121,13 @@ fn command_entries(command: &ToolCommand) -> Vec<(&'static str, Datum)> {
     });
     let dash = command.allows_dash.then(|| symbol("t", command.span));
     let vector = datum(DatumKind::Vector(words), command.span);
-    let optional = [input.map(|input| ("stdin", input)), dash.map(|dash| ("dash", dash))];
-    std::iter::once(("command", vector)).chain(optional.into_iter().flatten()).collect()
+    let cwd = command.cwd.as_ref().map(|folder| datum(DatumKind::String(folder.clone()), command.span));
+    let code = |code: &u8| datum(DatumKind::Number(Number::Integer((*code).into())), command.span);
+    let codes: Vec<Datum> = command.ok_codes.iter().map(code).collect();
+    let codes = (!codes.is_empty()).then(|| datum(DatumKind::Vector(codes), command.span));
+    let optional = [("stdin", input), ("dash", dash), ("cwd", cwd), ("ok-codes", codes)];
+    let optional = optional.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    std::iter::once(("command", vector)).chain(optional).collect()
 }
 
 fn datum_of_sample(sample: &SampleCall) -> Datum {

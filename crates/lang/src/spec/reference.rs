@@ -160,7 +160,7 @@ const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-pub(super) const TOOL: [Key; 23] = [
+pub(super) const TOOL: [Key; 24] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -197,6 +197,11 @@ pub(super) const TOOL: [Key; 23] = [
         "cwd",
         KeyValue::Text,
         "The working directory of `:command`, relative to the project, absolute, or in `~`. Default: the project.",
+    ),
+    key_of(
+        "ok-codes",
+        KeyValue::Any,
+        "The exit codes of `:command` that are successes, such as `[0 1]` for `grep`. Default: `[0]`.",
     ),
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"5s\"`."),
     key_of("memory", KeyValue::Quantity, "The memory limit of a call, such as `\"64MiB\"`."),

@@ -53,7 +53,7 @@ fn values_from_other_sources_are_tools() {
             ToolKind::Normal,
         ),
         (
-            "(deftool :name \"a\" :description \"d\" :command [\"cat\" \"{{{x}\"] :stdin \"{x}\" :dash t :allow (:run [\"b\"])
+            "(deftool :name \"a\" :description \"d\" :command [\"cat\" \"{{{x}\"] :stdin \"{x}\" :dash t :cwd \"sub\" :ok-codes [0 1] :allow (:run [\"b\"])
               :args ((:name \"x\" :type string :description \"d\")))",
             ToolKind::Normal,
         ),

@@ -1,14 +1,14 @@
-//! `:command`, `:stdin`, `:dash` and `:cwd`: the program that a tool runs in place of a script.
+//! `:command`, `:stdin`, `:dash`, `:cwd` and `:ok-codes`: the program that a tool runs in place of a script.
 
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules::{
     command_key, invalid_command, path_start, placeholder_in_code, placeholder_optional, unknown_placeholder,
-    unused_argument,
+    unused_argument, wrong_value,
 };
 use crate::spec::{CommandInput, Json, Template, Tool, ToolCommand};
-use crate::syntax::{Datum, DatumKind};
+use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::Spanned;
 
 /// The checks of a command whose words are known.
@@ -26,7 +26,7 @@ impl Lowerer {
         let key_span = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
         let Some(command) = key_span("command") else {
             for (key, span) in
-                ["stdin", "dash", "cwd"].into_iter().filter_map(|key| Some((key, key_span(key)?)))
+                ["stdin", "dash", "cwd", "ok-codes"].into_iter().filter_map(|key| Some((key, key_span(key)?)))
             {
                 self.findings.push(command_key::without_command(self.at(span), key));
             }
@@ -71,6 +71,33 @@ impl Lowerer {
         let folder = Spanned::new(self.take_string("cwd", value)?, span);
         self.findings.extend(path_start::check(self.at(span), &folder));
         Some(folder.value)
+    }
+
+    /// Reads `:ok-codes`.
+    pub(super) fn take_codes(&mut self, value: &Datum) -> Vec<u8> {
+        let expected = "a vector of exit codes from 0 to 255 such as [0 1]";
+        let (DatumKind::Vector(items) | DatumKind::List(items)) = &value.kind else {
+            self.report_wrong_value("ok-codes", value, expected);
+            return Vec::new();
+        };
+        if items.is_empty() {
+            let at = self.at(value.span);
+            self.findings.push(wrong_value::finding(at, "ok-codes", expected, "an empty vector"));
+        }
+        let mut codes = Vec::new();
+        for item in items {
+            let DatumKind::Number(Number::Integer(number)) = item.kind else {
+                self.report_wrong_value("ok-codes", item, "exit codes from 0 to 255");
+                continue;
+            };
+            if let Ok(code) = u8::try_from(number) {
+                codes.push(code);
+            } else {
+                let (at, found) = (self.at(item.span), format!("`{number}`"));
+                self.findings.push(wrong_value::finding(at, "ok-codes", "exit codes from 0 to 255", &found));
+            }
+        }
+        codes
     }
 
     fn template(&mut self, text: Spanned<String>) -> Option<Spanned<Template>> {

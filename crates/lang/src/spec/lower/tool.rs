@@ -13,7 +13,7 @@ use crate::spec::{Argument, Include, Json, JsonKind, PathBase, Permissions, Samp
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
-const TOOL_KEYS: [&str; 23] = reference::names(&reference::TOOL);
+const TOOL_KEYS: [&str; 24] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.
@@ -130,6 +130,7 @@ impl Lowerer {
             "stdin" => tool.command.get_or_insert_default().stdin = self.take_input(value),
             "dash" => tool.command.get_or_insert_default().allows_dash = self.take_flag("dash", &value),
             "cwd" => tool.command.get_or_insert_default().cwd = self.take_folder(value),
+            "ok-codes" => tool.command.get_or_insert_default().ok_codes = self.take_codes(&value),
             "timeout" => {
                 let expected = "a duration such as \"5s\" or \"500ms\"";
                 tool.timeout = self.take_parsed("timeout", value, expected, parse_duration);

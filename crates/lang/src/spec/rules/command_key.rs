@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// a key without effect with or without :command
     ///
-    /// `:stdin`, `:dash` and `:cwd` belong to `:command`. `:async` and `:memory` are for Lua scripts and have no effect on a
+    /// `:stdin`, `:dash`, `:cwd` and `:ok-codes` belong to `:command`. `:async` and `:memory` are for Lua scripts and have no effect on a
     /// program.
     ///
     /// ```eld fails

@@ -18,8 +18,8 @@ rule! {
 }
 
 /// Keys for the execution of a script.
-pub(in crate::spec) const KEYS: [&str; 14] = [
-    "script", "command", "stdin", "dash", "cwd", "timeout", "memory", "max-result", "allow", "base", "async", "effect", "returns", "function",
+pub(in crate::spec) const KEYS: [&str; 15] = [
+    "script", "command", "stdin", "dash", "cwd", "ok-codes", "timeout", "memory", "max-result", "allow", "base", "async", "effect", "returns", "function",
 ];
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {

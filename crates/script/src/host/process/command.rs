@@ -64,7 +64,7 @@ fn home_folder() -> Result<String, ToolError> {
 /// Returns the answer of a call whose program has ended.
 pub(crate) fn answer_of(command: &ToolCommand, ended: Ended) -> Answer {
     let program = command.program();
-    if ended.code != Some(0) {
+    if !ended.code.is_some_and(|code| command.accepts_code(code)) {
         let end = match (ended.code, ended.signal) {
             (Some(code), _) => format!("exited with code {code}"),
             (None, Some(signal)) => format!("was killed by signal {}", signal_name(signal)),
@@ -90,6 +90,10 @@ pub(crate) fn answer_of(command: &ToolCommand, ended: Ended) -> Answer {
     // As in `$(…)`, but only one: the others may be content.
     if text.ends_with('\n') {
         text.truncate(text.len() - 1);
+    }
+    if let Some(code) = ended.code.filter(|code| *code != 0) {
+        let line = format!("[exit code {code}]");
+        text = if text.is_empty() { line } else { format!("{text}\n{line}") };
     }
     Ok(ToolOutput::from(Value::String(text)))
 }
