@@ -1,6 +1,7 @@
 """A server on stdin and stdout that answers with the results in the file `server.json`: `initialize` holds members of the
 handshake, `list` the results of `tools/list`, one after the other, of which the last repeats, and `call` the result of
-every call."""
+every call. Instead of `call`, `answer` holds the members of the answer to a call, `line` this answer as a text with `ID`, and
+`size` the size of its text. `log` is printed before each answer. The file `received` counts the received lines."""
 
 import json
 import sys
@@ -21,9 +22,26 @@ def result_of(message):
     return RESULTS["call"] if message["method"] == "tools/call" else None
 
 
+received = 0
 for line in sys.stdin:
+    received += 1
+    with open("received", "w") as file:
+        file.write(str(received))
     message = json.loads(line)
+    if "log" in RESULTS:
+        print(RESULTS["log"], flush=True)
     if "id" not in message or "method" not in message:
+        continue
+    if message["method"] == "tools/call" and "call" not in RESULTS:
+        if "size" in RESULTS:
+            answer = {"result": {"content": [{"type": "text", "text": "x" * RESULTS["size"]}]}}
+        else:
+            answer = RESULTS.get("answer")
+        id = {} if answer and "id" in answer else {"id": message["id"]}
+        whole = json.dumps({"jsonrpc": "2.0", **id, **answer}) if answer else RESULTS["line"]
+        if RESULTS.get("id") == "last":
+            whole = json.dumps({**answer, "jsonrpc": "2.0", **id})
+        print(whole.replace("ID", str(message["id"])), flush=True)
         continue
     result = result_of(message)
     answer = {"error": {"code": -32601, "message": "unknown method"}} if result is None else {"result": result}

@@ -15,9 +15,6 @@ use crate::catalog::{Catalog, CatalogSource, CatalogTool};
 use crate::events::{CallEvent, CallEvents, LogLevel};
 use crate::turns::Turns;
 
-/// Maximum size of a message of the client, in bytes.
-pub(crate) const MAX_MESSAGE: usize = 16 << 20;
-
 /// What happens to a call that needs the user's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {

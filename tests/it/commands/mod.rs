@@ -18,6 +18,7 @@ mod journal;
 mod lsp;
 pub(crate) mod managed;
 mod mcp;
+mod mcp_answers;
 mod mcp_counts;
 mod mcp_http;
 mod mcp_items;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -17,16 +17,17 @@ use rmcp::service::{
     serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use super::answer::Warn;
 use super::handshake::{LenientHandshake, NEWEST_PROTOCOL};
+use super::http::HttpClient;
+use super::program::ProgramTransport;
 use super::request::request;
-use crate::server::MAX_MESSAGE;
 
 /// Time limit for the start of a server and the handshake. `npx` and `uvx` may have to download the server first.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -116,8 +117,6 @@ pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
     /// Notified when the tools have changed.
     pub(super) changed: Arc<Notify>,
-    /// What is wrong in the handshake, as a clause.
-    pub(super) problem: Option<String>,
     /// The end of the program, if there is one.
     pub(super) program: Option<BoxFuture<'static, String>>,
 }
@@ -139,31 +138,27 @@ impl ClientHandler for Handler {
 }
 
 impl Connection {
-    /// Connects to a server.
+    /// Connects to a server. `warn` receives what is wrong in the messages of the server.
     ///
     /// # Errors
     /// If the connection is not established in time. The error is a clause that omits the name of the server.
-    pub(super) async fn open(server: &RemoteServer) -> Result<Self, String> {
-        let opened = tokio::time::timeout(START_LIMIT, Self::open_now(&server.transport)).await;
+    pub(super) async fn open(server: &RemoteServer, warn: Warn) -> Result<Self, String> {
+        let opened = tokio::time::timeout(START_LIMIT, Self::open_now(&server.transport, warn)).await;
         let opened = opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")));
-        let mut connection = opened.map_err(|error| server.redacted(error))?;
-        connection.problem = connection.problem.map(|problem| server.redacted(problem));
-        Ok(connection)
+        opened.map_err(|error| server.redacted(error))
     }
 
-    async fn open_now(transport: &ServerTransport) -> Result<Self, String> {
+    async fn open_now(transport: &ServerTransport, warn: Warn) -> Result<Self, String> {
         let changed = Arc::new(Notify::new());
         let handler = Handler { changed: Arc::clone(&changed) };
         let lifecycle =
             ClientLifecycleMode::Auto { preferred_versions: vec![NEWEST_PROTOCOL], legacy_version: None };
-        let problem = Arc::new(OnceLock::new());
         let mut ended = None;
         let service = match transport {
             ServerTransport::Program(launch) => {
                 let program = launch().await.map_err(|error| format!("cannot be started: {error}"))?;
-                let streams = AsyncRwTransport::new_client(program.output, program.input);
-                let streams = streams.with_max_line_length(MAX_MESSAGE);
-                let streams = LenientHandshake::new(streams, Arc::clone(&problem));
+                let streams = ProgramTransport::new(program.output, program.input, Arc::clone(&warn));
+                let streams = LenientHandshake::new(streams, warn);
                 ended = Some(program.ended);
                 tokio::select! {
                     service = serve_client_with_lifecycle(handler, streams, lifecycle).boxed() => match service {
@@ -179,21 +174,18 @@ impl Connection {
                 // The trusted URL may not lead to another server.
                 let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
                 let http = http.map_err(|error| error.to_string())?;
-                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .max_sse_event_size(MAX_MESSAGE)
-                    .max_json_response_size(MAX_MESSAGE);
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 if let Some(token) = token {
                     config = config.auth_header(token.as_str());
                 }
                 config = config.custom_headers(http_headers(headers)?);
-                let transport = StreamableHttpClientTransport::with_client(http, config);
-                let transport = LenientHandshake::new(transport, Arc::clone(&problem));
+                let transport = StreamableHttpClientTransport::with_client(HttpClient::new(http), config);
+                let transport = LenientHandshake::new(transport, warn);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle).boxed().await;
                 service.map_err(|error| format!("cannot connect to {url}: {}", describe(&error)))?
             }
         };
-        let problem = problem.get().cloned();
-        Ok(Self { peer: service.peer().clone(), service, changed, problem, program: ended })
+        Ok(Self { peer: service.peer().clone(), service, changed, program: ended })
     }
 
     /// Returns the tools that the server offers, as it lists them.
@@ -255,6 +247,9 @@ async fn list_pages(peer: &Peer<RoleClient>) -> Result<Listing, String> {
             Ok(answer) => answer,
             Err(ServiceError::McpError(error)) if !cursors.is_empty() => {
                 break Some(format!("cannot list the rest of its tools: {}", error.message));
+            }
+            Err(ServiceError::McpError(error)) => {
+                return Err(format!("cannot list its tools: {}", error.message));
             }
             Err(error) => return Err(format!("cannot list its tools: {}", cause_of(&error))),
         };

@@ -1,7 +1,6 @@
 //! Answers to the first requests that break the protocol or come late.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -11,6 +10,8 @@ use rmcp::model::{
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
+
+use super::answer::Warn;
 
 /// The newest protocol, which has no handshake.
 pub(super) const NEWEST_PROTOCOL: ProtocolVersion = ProtocolVersion::V_2026_07_28;
@@ -24,13 +25,13 @@ pub(super) struct LenientHandshake<T> {
     is_done: bool,
     /// The requests so far. The last one is waited for.
     requests: Vec<RequestId>,
-    problem: Arc<OnceLock<String>>,
+    warn: Warn,
 }
 
 impl<T> LenientHandshake<T> {
-    /// Wraps `transport`. The problem of a repaired answer is stored in `problem`, as a clause.
-    pub(super) fn new(transport: T, problem: Arc<OnceLock<String>>) -> Self {
-        Self { transport, is_done: false, requests: Vec::new(), problem }
+    /// Wraps `transport`. `warn` receives the problem of a repaired answer.
+    pub(super) fn new(transport: T, warn: Warn) -> Self {
+        Self { transport, is_done: false, requests: Vec::new(), warn }
     }
 
     /// Returns whether a message answers a request that nobody waits for any more.
@@ -63,7 +64,7 @@ impl<T> LenientHandshake<T> {
             ServerResult::CustomResult(custom) => {
                 let Some((repaired, problem)) = repaired(&custom.0) else { return };
                 *result = ServerResult::InitializeResult(repaired);
-                let _ = self.problem.set(problem);
+                (self.warn)(problem);
             }
             ServerResult::InitializeResult(_) | ServerResult::DiscoverResult(_) => {}
             _ => return,

@@ -1,8 +1,11 @@
 //! The tools of MCP servers, as a source of tools.
 
+mod answer;
 mod connection;
 mod convert;
 mod handshake;
+mod http;
+mod program;
 mod request;
 mod result;
 mod server;
@@ -57,13 +60,17 @@ pub struct Offer {
 /// # Errors
 /// If the server does not offer its tools in time. The error is a clause that omits the name of the server.
 pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
-    let mut connection = Connection::open(server).await?;
-    let handshake_problem = connection.problem.take();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let warned = Arc::clone(&warnings);
+    let warn = move |problem| warned.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+    let connection = Connection::open(server, Arc::new(warn)).await?;
     let listed = Connection::list(server, &connection.peer).await;
     connection.close().await;
     let mut listing = listed?;
     let (tools, problems) = tools_of(server, &listing.tools);
-    let problems = handshake_problem.into_iter().chain(problems).chain(listing.problem).collect();
+    let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    let warnings = warnings.into_iter().map(|problem| server.redacted(problem));
+    let problems = warnings.chain(problems).chain(listing.problem).collect();
     let schemas = listing.tools.iter_mut().flat_map(|tool| {
         let members = tool.as_object_mut().into_iter().flatten();
         members.filter(|(name, _)| matches!(name.as_str(), "inputSchema" | "outputSchema"))
@@ -101,7 +108,7 @@ impl RemoteTools {
                 status,
                 tools: Mutex::default(),
                 problems: Mutex::default(),
-                result_problems: Mutex::default(),
+                message_problems: Mutex::default(),
                 version,
                 report,
             });

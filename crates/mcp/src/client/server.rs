@@ -12,6 +12,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::answer::failure_of;
 use super::connection::{RemoteServer, cause_of};
 use super::convert::RemoteTool;
 use super::request::request;
@@ -23,8 +24,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of problems of one listing that are reported.
 const MAX_PROBLEMS: usize = 5;
 
-/// Maximum number of reported problems of results.
-const MAX_RESULT_PROBLEMS: usize = 20;
+/// Maximum number of reported problems of messages.
+const MAX_MESSAGE_PROBLEMS: usize = 20;
 
 /// Maximum wait for the reason why a connection was lost.
 const REASON_LIMIT: Duration = Duration::from_secs(2);
@@ -50,8 +51,8 @@ pub(super) struct Server {
     pub(super) tools: Mutex<Arc<Vec<RemoteTool>>>,
     /// The problems of the last listing, which were reported.
     pub(super) problems: Mutex<Vec<String>>,
-    /// The problems of results, which were reported.
-    pub(super) result_problems: Mutex<HashSet<String>>,
+    /// The problems of messages, which were reported.
+    pub(super) message_problems: Mutex<HashSet<String>>,
     /// The changes of the tools of all servers.
     pub(super) version: Arc<AtomicU64>,
     pub(super) report: Report,
@@ -62,11 +63,11 @@ impl Server {
         (self.report)(&self.options.name, message);
     }
 
-    /// Reports a problem of a result, unless it was reported before.
-    fn report_once(&self, problem: String) {
+    /// Reports a problem of a message, unless it was reported before.
+    pub(super) fn report_once(&self, problem: String) {
         let problem = self.options.redacted(problem);
-        let mut known = self.result_problems.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MAX_RESULT_PROBLEMS && !known.contains(&problem) {
+        let mut known = self.message_problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_MESSAGE_PROBLEMS && !known.contains(&problem) {
             self.report(&problem);
             known.insert(problem);
         }
@@ -155,7 +156,8 @@ impl Server {
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(result)) => self.result(tool, &result, limit).await,
             Ok(Err(ServiceError::McpError(error))) => {
-                Err(self.error(ToolErrorKind::Failure, &format!("{} ({})", error.message, error.code.0)))
+                let (kind, message) = failure_of(&error);
+                Err(self.error(kind, &message))
             }
             Ok(Err(error)) => {
                 let reason = self.reason().await.unwrap_or_else(|| cause_of(&error));

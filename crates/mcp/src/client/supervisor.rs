@@ -53,11 +53,13 @@ pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
 
 /// Uses one connection until it is lost. Returns the reason; `None`: stopped.
 async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<String> {
+    let warned = Arc::clone(server);
+    let warn = Arc::new(move |problem| warned.report_once(problem));
     let opened = tokio::select! {
-        opened = Connection::open(&server.options) => opened,
+        opened = Connection::open(&server.options, warn) => opened,
         () = stop.cancelled() => return None,
     };
-    let Connection { peer, service, changed, problem, mut program } = match opened {
+    let Connection { peer, service, changed, mut program } = match opened {
         Ok(connection) => connection,
         Err(reason) => return Some(reason),
     };
@@ -65,14 +67,14 @@ async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<Strin
     let closed = service.waiting();
     tokio::pin!(closed);
     let used = async {
-        list(server, &peer, problem.as_deref()).await?;
+        list(server, &peer).await?;
         server.status.send_replace(Status::Connected(peer.clone()));
         let watching = tokio::spawn(Connection::watch_tools(peer.clone(), Arc::clone(&changed)));
         let _watching = AbortOnDropHandle::new(watching);
         loop {
             changed.notified().await;
             sleep(LIST_DELAY).await;
-            list(server, &peer, problem.as_deref()).await?;
+            list(server, &peer).await?;
         }
     };
     let reason: Result<Infallible, String> = tokio::select! {
@@ -91,21 +93,15 @@ async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<Strin
     reason.err()
 }
 
-/// Lists the tools of a server and publishes them, with the problem of the handshake. Their schemas are compiled in another thread, because a hostile one may
+/// Lists the tools of a server and publishes them. Their schemas are compiled in another thread, because a hostile one may
 /// take long.
 ///
 /// # Errors
 /// If the server does not list them. The error is a clause that omits the name of the server.
-async fn list(
-    server: &Arc<Server>,
-    peer: &Peer<RoleClient>,
-    handshake_problem: Option<&str>,
-) -> Result<(), String> {
+async fn list(server: &Arc<Server>, peer: &Peer<RoleClient>) -> Result<(), String> {
     let (listing, of) = (Connection::list(&server.options, peer).await?, Arc::clone(server));
     let converted = tokio::task::spawn_blocking(move || tools_of(&of.options, &listing.tools)).await;
     let (tools, problems) = converted.map_err(|error| error.to_string())?;
-    let problems =
-        handshake_problem.map(str::to_owned).into_iter().chain(problems).chain(listing.problem).collect();
-    server.set_tools(tools, problems);
+    server.set_tools(tools, problems.into_iter().chain(listing.problem).collect());
     Ok(())
 }

@@ -22,7 +22,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tower_service::Service;
 
 use crate::caller::ClientAddress;
-use crate::server::{MAX_MESSAGE, ToolServer};
+use crate::lines::{MAX_MESSAGE, TOO_LARGE};
+use crate::server::ToolServer;
 use crate::session::Session;
 
 use self::admission::{Connection, Connections};
@@ -137,7 +138,7 @@ impl Endpoint {
                 if has_reply { gathered(reply).await } else { reply }
             }
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                text(StatusCode::PAYLOAD_TOO_LARGE, "the message is larger than 16 MiB")
+                text(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE)
             }
             // The client is gone.
             Ok(Err(_)) => text(StatusCode::BAD_REQUEST, "incomplete body"),
