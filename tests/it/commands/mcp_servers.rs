@@ -119,6 +119,9 @@ while read -r line; do
     *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"1"}}' ;;
     *'"tools/list"'*) result='{"tools":[{"name":"say","description":"Say it.","inputSchema":{"type":"object"}}]}' ;;
     *'"tools/call"'*) result=$(cat result.json) ;;
+    *'"id"'*)
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id"
+      continue ;;
     *) continue ;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
