@@ -224,6 +224,61 @@ proptest! {
     }
 }
 
+/// Replies with every kind of call, and configurations that change what happens to them.
+#[rustfmt::skip]
+fn named() -> Vec<(RunConfig, Vec<ScriptedReply>)> {
+    let replies = vec![
+        ScriptedReply { reasoning: String::from("Hm."), ..reply_with("I look.").call("look", json!({"q": 1})) },
+        reply_with("").call("ask", json!({})).call("get_weather", weather()).call("finish", json!({"n": 1})),
+        reply_with("Again.\n<tool_call>{\"name\": \"look\", \"arguments\": {\"q\": 2}}</tool_call>"),
+        reply_with("").call("get_weather", json!({"unit": 1})).malformed("look", "{"),
+        reply_with("").call("nothing", json!({})).call("look", json!({"q": 3})),
+        reply_with("Done.").call("finish", json!({"n": 2})),
+    ];
+    let configs: [fn(&mut RunConfig); 6] = [
+        |_| {},
+        |config| config.on_invalid_arguments = OnFailure::Report,
+        |config| (config.on_invalid_arguments, config.on_tool_error) = (OnFailure::Report, OnFailure::Report),
+        |config| (config.on_invalid_arguments, config.tool_budget) = (OnFailure::Report, 3),
+        |config| (config.budget_unit, config.tool_budget, config.final_turn) = (BudgetUnit::Call, 4, true),
+        |config| (config.fallback, config.parallel_tool_calls_supported) = (Fallback::On, false),
+    ];
+    configs.into_iter().map(|change| (play().with(change).config, replies.clone())).collect()
+}
+
+/// The cases that the random ones may miss: each crash of each.
+#[test]
+fn named_requests_continue_after_the_end_of_their_process() {
+    for (nth, (config, replies)) in named().iter().enumerate() {
+        for fails in [0, 2, 5, 255] {
+            let plain = random_play(config, fails).run(replies);
+            let mut stored = random_play(config, fails);
+            stored.journaled = true;
+            let stored = stored.run(replies);
+            let how = format!("{nth}, {fails}");
+            assert_eq!(
+                (&plain.outcome, &plain.events, &plain.requests, &plain.executed, &plain.conversation),
+                (&stored.outcome, &stored.events, &stored.requests, &stored.executed, &stored.conversation),
+                "{how}"
+            );
+            for at in 0..plain.events.len() {
+                let mut play = random_play(config, fails);
+                play.crash = Some(at);
+                let played = play.run(replies);
+                let is_interrupted = |event: &Event| matches!(event, Event::ToolFinished { error: Some(error), .. } if error["kind"] == "interrupted");
+                if !played.events.iter().any(is_interrupted) {
+                    assert_eq!(
+                        without_times(plain.outcome.clone()),
+                        without_times(played.outcome),
+                        "{how}, {at}"
+                    );
+                    assert_eq!(plain.conversation, played.conversation, "{how}, {at}");
+                }
+            }
+        }
+    }
+}
+
 fn without_times(mut outcome: Outcome) -> Outcome {
     outcome.signals.iter_mut().for_each(|signal| signal.emitted_at_ms = 0);
     outcome.first_token_ms = None;
