@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deftool_chat::request::{
     Approval, BudgetUnit, Event, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
 };
-use deftool_chat::{ChatRequest, ReplyStatus};
+use deftool_chat::{ChatRequest, ReplyStatus, Usage};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::step;
 use proptest::prelude::*;
@@ -227,7 +227,7 @@ proptest! {
 /// Replies with every kind of call, and configurations that change what happens to them.
 #[rustfmt::skip]
 fn named() -> Vec<(RunConfig, Vec<ScriptedReply>)> {
-    let replies = vec![
+    let mut replies = vec![
         ScriptedReply { reasoning: String::from("Hm."), ..reply_with("I look.").call("look", json!({"q": 1})) },
         reply_with("").call("ask", json!({})).call("get_weather", weather()).call("finish", json!({"n": 1})),
         reply_with("Again.\n<tool_call>{\"name\": \"look\", \"arguments\": {\"q\": 2}}</tool_call>"),
@@ -235,6 +235,9 @@ fn named() -> Vec<(RunConfig, Vec<ScriptedReply>)> {
         reply_with("").call("nothing", json!({})).call("look", json!({"q": 3})),
         reply_with("Done.").call("finish", json!({"n": 2})),
     ];
+    for (tokens, reply) in (1..).zip(&mut replies) {
+        reply.reply.usage = Some(Usage { prompt_tokens: tokens, ..Usage::default() });
+    }
     let configs: [fn(&mut RunConfig); 6] = [
         |_| {},
         |config| config.on_invalid_arguments = OnFailure::Report,
