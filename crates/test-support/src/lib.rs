@@ -33,6 +33,13 @@ pub fn can_use(what: &str, is_there: bool, variable: &str, installer: &str) -> b
     is_there
 }
 
+/// Whether children ignore SIGHUP, as under `nohup`.
+pub fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1)
+}
+
 /// Returns whether slow tests run in full, as in `.ci/run-extended` (`DEFTOOL_TESTS=full`). By default they run a sample.
 pub fn is_full() -> bool {
     std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")

@@ -1,10 +1,11 @@
 //! Calls written as text.
 
+use deftool_chat::fallback::FormSet;
 use deftool_chat::request::{Event, FailReason, Fallback, FinalState, RunConfig};
 use deftool_chat::{ReplyStatus, ServerError, ServerErrorKind};
 use serde_json::json;
 
-use super::play::{fixture, play, reply_with, weather};
+use super::play::{Played, fixture, play, reply_with, weather};
 
 /// Sets `:fallback on`.
 pub(super) fn on(config: &mut RunConfig) {
@@ -39,6 +40,78 @@ fn unmarked_calls_only_run_with_fallback_on() {
         assert_eq!(auto.outcome.text, script);
         assert_eq!(auto.outcome.state, FinalState::Completed);
     }
+}
+
+fn warnings(played: &Played) -> Vec<&str> {
+    played
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Warning { message } => Some(message.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The host, the names and the template of the model decide which forms are read.
+#[test]
+fn the_forms_of_the_model_are_read() {
+    let tag = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    let mistral = FormSet::of_template("{{ '[TOOL_CALLS]' }}");
+    for (model, reported, reason) in [
+        ("Qwen3-8B", FormSet::default(), None),
+        ("default", FormSet::default(), None),
+        ("gpt-oss-20b", FormSet::default(), Some("models with this name or chat template write other forms")),
+        ("default", mistral, Some("models with this name or chat template write other forms")),
+        ("Qwen3-8B", mistral, None),
+    ] {
+        let configured = |config: &mut RunConfig| {
+            model.clone_into(&mut config.model);
+            config.text_forms = reported;
+        };
+        let played = play().with(configured).run(&[reply_with(tag), reply_with("")]);
+        assert_eq!(played.executed().is_empty(), reason.is_some(), "{model}");
+        let warnings = warnings(&played);
+        assert!(
+            reason.is_none_or(|reason| warnings.len() == 1 && warnings[0].ends_with(reason)),
+            "{warnings:?}"
+        );
+    }
+    let native =
+        |config: &mut RunConfig| config.url = String::from("https://api.openai.com/v1/chat/completions");
+    let played = play().with(native).run(&[reply_with(tag)]);
+    assert!(played.executed().is_empty() && warnings(&played)[0].ends_with("this host returns calls itself"));
+    let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {\"n\": 1}}</tool_call>";
+    let played = play().with(native).run(&[reply_with(exit)]);
+    assert_eq!(played.signals(), [("finish", &json!({"n": 1}))]);
+}
+
+/// Qwen2.5-Coder writes JSON without marks. It is a call only as the whole reply, and if it is a valid one.
+#[test]
+fn unmarked_json_of_a_model_that_writes_it_is_a_whole_reply() {
+    let of_coder = |config: &mut RunConfig| config.model = String::from("Qwen2.5-Coder-7B-Instruct");
+    for text in [
+        "{\"name\": \"look\", \"arguments\": {}}",
+        "{{\"name\": \"look\", \"arguments\": {}}}",
+        "{'name': 'look', 'arguments': {}}\n",
+        "```json\n{\"name\": \"look\", \"arguments\": {}}\n```",
+    ] {
+        let played = play().with(of_coder).run(&[reply_with(text), reply_with("")]);
+        assert_eq!(played.executed(), ["look"], "{text}");
+    }
+    for (text, is_named) in [
+        ("I look:\n{\"name\": \"look\", \"arguments\": {}}", true),
+        ("{\"name\": \"get_weather\", \"arguments\": {}}", true),
+        ("{\"name\": \"Ada\", \"arguments\": {}}", false),
+        ("{\"name\": \"look\", \"arguments\": {}}\nSo.", true),
+    ] {
+        let played = play().with(of_coder).run(&[reply_with(text)]);
+        assert_eq!((played.outcome.state, played.outcome.text.as_str()), (FinalState::Completed, text));
+        assert_eq!(warnings(&played).len(), usize::from(is_named), "{text}");
+    }
+    // The warning names the setting.
+    let played = play().run(&[reply_with("{\"name\": \"look\", \"arguments\": {}}")]);
+    assert!(warnings(&played)[0].ends_with("`:fallback on` reads it"), "{:?}", warnings(&played));
 }
 
 #[test]
