@@ -2,17 +2,20 @@
 //! another.
 //!
 //! Each caller has its own queue, and free turns go to the callers one after the other. A caller never has more turns than
-//! are free: alone it may use half of them, the next caller half of the rest, and so on. So a caller without turns does
-//! not wait for a call of another caller to end, with up to seven other callers.
+//! are free: alone it may use half of them, the next caller half of the rest, and so on. A caller without a turn gets one
+//! even if none is free, so it does not wait for a call of another caller to end.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Number of turns. Not more than the number of scripts that can run at the same time (`RunnerOptions::max_threads` of
-/// `deftool-script`): behind the turns, calls wait in one queue.
-const MAX_TURNS: usize = 64;
+/// Number of turns that callers share.
+const SHARED_TURNS: usize = 64;
+
+/// Maximum number of turns: one for each connection that is admitted. Not more than the number of scripts that can run at
+/// the same time (`MAX_THREADS` of `deftool-script`): behind the turns, calls wait in one queue.
+const MAX_TURNS: usize = 256;
 
 /// A caller: a session, or a client without one.
 pub(crate) type CallerId = Arc<str>;
@@ -110,7 +113,10 @@ impl State {
     }
 
     fn may_run(&self, caller: &CallerId) -> bool {
-        let free = MAX_TURNS - self.running.values().sum::<usize>();
-        self.running.get(caller).copied().unwrap_or_default() < free
+        let all = self.running.values().sum::<usize>();
+        match self.running.get(caller) {
+            Some(turns) => *turns < SHARED_TURNS.saturating_sub(all),
+            None => all < MAX_TURNS,
+        }
     }
 }

@@ -29,6 +29,11 @@ fn connect(url: &str) -> TcpStream {
 /// Sends a request over HTTP.
 fn send(url: &str, headers: &[(&str, &str)], body: &Value) -> TcpStream {
     let mut stream = connect(url);
+    write_request(&mut stream, headers, body);
+    stream
+}
+
+fn write_request(stream: &mut TcpStream, headers: &[(&str, &str)], body: &Value) {
     let body = body.to_string();
     let mut request =
         b"POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n".to_vec();
@@ -38,7 +43,6 @@ fn send(url: &str, headers: &[(&str, &str)], body: &Value) -> TcpStream {
     let accept = "Accept: application/json, text/event-stream";
     write!(request, "{accept}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
     stream.write_all(&request).unwrap();
-    stream
 }
 
 /// Returns the answer until the end of the connection.
@@ -172,10 +176,8 @@ impl<'u> Client<'u> {
     }
 }
 
-/// The calls of one session use up all threads. A call of another session does not wait for their end.
-#[test]
-fn a_session_does_not_starve_another() {
-    const CALLS: u32 = 100;
+/// Returns a project with a tool that does not end, and one that answers at once.
+fn spinning_project() -> Project {
     let project = Project::empty();
     project.write(
         "specs/tools.eld",
@@ -184,6 +186,14 @@ fn a_session_does_not_starve_another() {
     );
     project.write("scripts/spin.lua", "return function() while true do end end\n");
     project.write("scripts/fast.lua", "return function() return \"done\" end\n");
+    project
+}
+
+/// The calls of one session use up all threads. A call of another session does not wait for their end.
+#[test]
+fn a_session_does_not_starve_another() {
+    const CALLS: u32 = 100;
+    let project = spinning_project();
     for isolation in ["threads", "process"].into_iter().step_by(step(2)) {
         let (_server, url) = start_http(&project, &["--isolate", isolation]);
         let (greedy, other) = (Client::start(&url), Client::start(&url));
@@ -203,6 +213,39 @@ fn a_session_does_not_starve_another() {
     let answer = receive(call_without_session(&url, "another", 1, "fast", &json!({})));
     assert!(answer.contains("done"), "{answer}");
     drop(spinning);
+}
+
+/// More sessions than turns that are shared, each with a call that does not end: a call of another does not wait for them.
+#[test]
+fn many_sessions_do_not_starve_another() {
+    const SESSIONS: u32 = 70;
+    let project = spinning_project();
+    let (_server, url) = start_http(&project, &[]);
+    let sessions: Vec<Client<'_>> = (0..SESSIONS).map(|_| Client::start(&url)).collect();
+    let other = Client::start(&url);
+    let spinning: Vec<TcpStream> = sessions.iter().map(|session| session.call(1, "spin")).collect();
+    for session in &sessions {
+        receive(session.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})));
+    }
+    for id in 0..3 {
+        let answer = receive(other.call(id, "fast"));
+        assert!(answer.contains("done"), "{answer}");
+    }
+    drop(spinning);
+}
+
+/// Clients that all connect before any of them sends its request are all served.
+#[test]
+fn clients_that_connect_at_once_are_all_served() {
+    let project = project();
+    let (_server, url) = start_http(&project, &[]);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let connected: Vec<TcpStream> = (0..200).map(|_| connect(&url)).collect();
+    for mut stream in connected {
+        write_request(&mut stream, &ACCEPTED, &list);
+        let answer = receive(stream);
+        assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+    }
 }
 
 /// The library would wait five seconds for the results of calls of an ended session.

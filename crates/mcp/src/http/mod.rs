@@ -79,6 +79,7 @@ impl HttpServer {
             connections: Connections::new(),
         });
         loop {
+            endpoint.connections.ready().await;
             match self.listener.accept().await {
                 Ok((stream, client)) => {
                     // Before its task runs, so that the connections have the order of their arrival.

@@ -41,6 +41,9 @@ use crate::script::Script;
 /// Maximum number of simultaneous calls per thread. Each has its own Lua state.
 const MAX_PER_THREAD: usize = 256;
 
+/// The default of [`RunnerOptions::max_threads`].
+const MAX_THREADS: usize = 256;
+
 /// The options of a [`ScriptRunner`].
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {
@@ -64,7 +67,7 @@ impl Default for RunnerOptions {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             threads,
-            max_threads: threads + 62,
+            max_threads: MAX_THREADS.max(threads),
             timeout: DEFAULT_TIMEOUT,
             memory: DEFAULT_MEMORY,
             sink: ScriptSink::default(),
@@ -102,6 +105,8 @@ struct Thread {
     wake: Arc<Notify>,
     /// Whether the thread waits for a call and has not been woken.
     idle: bool,
+    /// The time at which the thread last looked for a call: it cannot while a script blocks it.
+    looked: Instant,
 }
 
 struct Job {
@@ -264,8 +269,9 @@ fn schedule_queue_check(shared: &Arc<Shared>, delay: Duration) {
     });
 }
 
-/// Starts a thread if the oldest call has waited for [`MAX_QUEUE_WAIT`]. Returns the delay until the next check. The
-/// age of the call matters: with many short calls, nearly every check finds one in the queue.
+/// Starts a thread for each one that a script blocks, if the oldest call has waited for [`MAX_QUEUE_WAIT`] and less than the
+/// usual number of threads take calls. Returns the delay until the next check. The age of the call matters: with many short
+/// calls, nearly every check finds one in the queue.
 fn check_queue(shared: &Arc<Shared>) -> Option<Duration> {
     let mut state = lock(&shared.state);
     if state.closed {
@@ -279,10 +285,17 @@ fn check_queue(shared: &Arc<Shared>) -> Option<Duration> {
     for thread in state.threads.values() {
         thread.wake.notify_one();
     }
-    if state.threads.len() < shared.options.max_threads
-        && let Err(error) = start_thread(shared, &mut state)
-    {
-        tracing::warn!(%error, "cannot start another thread for scripts");
+    let is_blocked = |thread: &&Thread| !thread.idle && thread.looked.elapsed() >= MAX_QUEUE_WAIT;
+    let blocked = state.threads.values().filter(is_blocked).count();
+    if state.threads.len() - blocked >= shared.options.threads.max(1) {
+        return Some(MAX_QUEUE_WAIT);
+    }
+    let most = shared.options.max_threads.saturating_sub(state.threads.len());
+    for _ in 0..blocked.min(state.queue.len()).min(most) {
+        if let Err(error) = start_thread(shared, &mut state) {
+            tracing::warn!(%error, "cannot start another thread for scripts");
+            break;
+        }
     }
     Some(MAX_QUEUE_WAIT)
 }
@@ -303,7 +316,7 @@ fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError
         .map_err(|error| {
             ToolError::new(ToolErrorKind::Internal, format!("cannot start a thread for the script: {error}"))
         })?;
-    state.threads.insert(id, Thread { wake, idle: false });
+    state.threads.insert(id, Thread { wake, idle: false, looked: Instant::now() });
     Ok(())
 }
 
@@ -419,6 +432,7 @@ fn take(shared: &Arc<Shared>, id: u64, running: usize) -> Next {
     let job = if running < MAX_PER_THREAD { state.queue.pop_front() } else { None };
     if let Some(thread) = state.threads.get_mut(&id) {
         thread.idle = job.is_none() && running < MAX_PER_THREAD;
+        thread.looked = Instant::now();
     }
     let Some(job) = job else { return Next::Nothing };
     let call = state.next_call;
@@ -480,18 +494,24 @@ mod tests {
             control: Control::new(MAX_QUEUE_WAIT, None),
         };
         let options = RunnerOptions { threads: 1, max_threads: 3, ..RunnerOptions::default() };
+        let long_ago = Instant::now().checked_sub(MAX_QUEUE_WAIT).unwrap();
         let shared = Shared { options, state: Mutex::default(), is_check_scheduled: AtomicBool::new(false) };
         let shared = Arc::new(shared);
         assert_eq!(check_queue(&shared), None, "the queue is empty");
-        let blocked = Thread { wake: Arc::default(), idle: false };
+        let blocked = Thread { wake: Arc::default(), idle: false, looked: long_ago };
         lock(&shared.state).threads.insert(100, blocked);
         // In the future, so that it has not waited even on a slow machine.
         lock(&shared.state).queue.push_back(job(Instant::now() + IDLE_LIMIT));
         assert_eq!(check_queue(&shared), Some(MAX_QUEUE_WAIT));
         assert_eq!(lock(&shared.state).next_thread, 0);
-        lock(&shared.state).queue.push_front(job(Instant::now().checked_sub(MAX_QUEUE_WAIT).unwrap()));
+        lock(&shared.state).queue.push_front(job(long_ago));
         assert_eq!(check_queue(&shared), Some(MAX_QUEUE_WAIT));
         assert_eq!(lock(&shared.state).next_thread, 1);
+        let busy = Thread { wake: Arc::default(), idle: false, looked: Instant::now() + IDLE_LIMIT };
+        lock(&shared.state).threads.insert(101, busy);
+        lock(&shared.state).queue.push_front(job(long_ago));
+        assert_eq!(check_queue(&shared), Some(MAX_QUEUE_WAIT));
+        assert_eq!(lock(&shared.state).next_thread, 1, "another thread takes calls");
         lock(&shared.state).closed = true;
     }
 }
