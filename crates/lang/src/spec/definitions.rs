@@ -20,6 +20,8 @@ pub struct Definitions {
     pub lints: Vec<Lint>,
     /// Functions and macros that make tools, and are not declared in `:tool-forms`.
     pub wrappers: Vec<Wrapper>,
+    /// The tools that presets of gptel name.
+    pub preset_tools: Vec<Spanned<String>>,
     /// The tools that were not selected, in source order.
     pub skipped: Vec<(ToolKind, String)>,
 }
@@ -40,6 +42,7 @@ impl Definitions {
         self.mcp_servers.retain(|server| keep(server.span));
         self.lints.retain(|lint| keep(lint.span));
         self.wrappers.retain(|wrapper| keep(wrapper.span()));
+        self.preset_tools.retain(|name| keep(name.span));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::{McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
-use deftool_lang::text::{SourceFile, SourceId};
+use deftool_lang::text::{SourceFile, SourceId, Spanned};
 use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
 use super::levels::Levels;
@@ -25,6 +25,8 @@ pub(super) struct SpecFile {
     pub(super) mcp_servers: Vec<McpServer>,
     /// Functions and macros that make tools, and are not declared.
     pub(super) wrappers: Vec<Wrapper>,
+    /// The tools that presets of gptel name.
+    pub(super) preset_tools: Vec<Spanned<String>>,
     /// The declared heads with which the file was read.
     pub(super) forms: ToolForms,
     /// The tools that were not selected.

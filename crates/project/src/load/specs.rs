@@ -40,6 +40,7 @@ pub(super) fn read_specs(
     let mut levels = Levels::default();
     let mut skipped = Vec::new();
     let mut wrappers: Vec<(SourceId, Wrapper)> = Vec::new();
+    let mut preset_tools = Vec::new();
     let mut files: Vec<FileToRead> = Vec::new();
     let mut roots: Vec<Arc<Path>> = Vec::new();
     for input in inputs {
@@ -80,6 +81,7 @@ pub(super) fn read_specs(
         }
         load.findings.extend(file.findings);
         wrappers.extend(file.wrappers.into_iter().map(|wrapper| (source, wrapper)));
+        preset_tools.extend(file.preset_tools.into_iter().map(|name| (source, name)));
     }
     for input in inputs {
         for OutsideLink { path, why } in &input.outside {
@@ -95,6 +97,7 @@ pub(super) fn read_specs(
     names::report_duplicates(&mut load);
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = rules::near_name::check(&load);
+    findings.extend(rules::unknown_preset_tool::check(&load, &preset_tools));
     findings.extend(rules::unknown_target::check(&load));
     findings.extend(rules::long_result::check(&load, whole));
     load.findings.append(&mut findings);
@@ -250,6 +253,7 @@ impl SpecFile {
             workers: Vec::new(),
             mcp_servers: Vec::new(),
             wrappers: Vec::new(),
+            preset_tools: Vec::new(),
             forms: ToolForms::default(),
             skipped: Vec::new(),
             findings: Vec::new(),
@@ -308,6 +312,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
     load.mcp_servers.extend(definitions.mcp_servers);
     load.skipped = definitions.skipped;
     load.wrappers = definitions.wrappers;
+    load.preset_tools = definitions.preset_tools;
     for worker in definitions.workers {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });

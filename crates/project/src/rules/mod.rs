@@ -14,6 +14,7 @@ rules! {
     near_name: NEAR_NAME,
     replaced_tool: REPLACED_TOOL,
     unknown_worker_tool: UNKNOWN_WORKER_TOOL,
+    unknown_preset_tool: UNKNOWN_PRESET_TOOL,
     mcp_unavailable: MCP_UNAVAILABLE,
     mcp_tool: MCP_TOOL,
     mcp_schema: MCP_SCHEMA,

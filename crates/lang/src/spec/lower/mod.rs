@@ -14,6 +14,7 @@ mod keyword;
 mod lowerer;
 mod permission;
 mod plist;
+mod preset;
 mod project;
 mod schema;
 mod server;
@@ -170,6 +171,7 @@ pub fn lower_selected(
             FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
             FileKind::EmacsLisp | FileKind::Org => {
+                definitions.preset_tools.extend(preset::tools_of(&mut folder, tree, text, node));
                 let is_read = noted_code || indirect.calls.contains(&node);
                 noted_code |= !is_read && lowerer.note_unread_tools(tree, text, node, forms);
                 push_inner(tree, text, node, place, &mut pending);
