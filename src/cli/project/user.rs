@@ -62,18 +62,14 @@ pub(in crate::cli) fn config_folder() -> Result<Option<PathBuf>, CliError> {
     }
 }
 
-/// Refuses a configuration folder inside a project: the author of the project could write the user's tools.
-///
-/// # Errors
-/// If `folder` is inside a project.
-pub(in crate::cli) fn refuse_inside(folder: &Path) -> Result<(), CliError> {
-    let place = resolve_links(folder);
-    let Some(Ok(root)) = place.parent().map(find_root) else { return Ok(()) };
-    let (folder, root) = (clean(&folder.display().to_string()), clean(&root.display().to_string()));
-    Err(CliError::Usage(format!(
-        "the configuration folder `{folder}` is inside the project `{root}`, so the project could define your tools; set \
-         {VARIABLE} to a folder outside of the project"
-    )))
+/// Returns why a configuration folder inside a project is not used: the author of the project could write the user's tools.
+pub(in crate::cli) fn inside_project(folder: &Path) -> Option<String> {
+    let root = find_root(resolve_links(folder).parent()?).ok()?;
+    let root = clean(&root.display().to_string());
+    Some(format!(
+        "it is inside of `{root}`, whose `specs` makes it a project, which could define your tools; rename `specs`, or set \
+         {VARIABLE} to a folder outside"
+    ))
 }
 
 /// The projects whose tools a command offers. At least one exists.
@@ -91,10 +87,10 @@ impl ProjectRoots {
     /// Finds the project that contains `folder`, and the user's own. Reports on stderr why the latter is ignored.
     ///
     /// # Errors
-    /// If there is no project, or if the configuration folder is relative or inside a project.
+    /// If there is no project, or if the configuration folder is relative.
     pub(in crate::cli) fn find(folder: &Path) -> Result<Self, CliError> {
         let project = find_root(folder);
-        let Some(user) = config_folder()?.map(usable).transpose()?.flatten() else {
+        let Some(user) = config_folder()?.and_then(usable) else {
             let project = project?;
             return Ok(Self { project: Some(project.clone()), user: None, current: project });
         };
@@ -296,22 +292,19 @@ fn eprint_ignored(user: &Path, why: &str) {
     eprint_line(&format!("warning: your tools in `{folder}` are ignored: {}", clean(why)));
 }
 
-/// Returns the configuration folder if it is a project that only the user can write.
-///
-/// # Errors
-/// If it is inside a project.
-fn usable(config: PathBuf) -> Result<Option<PathBuf>, CliError> {
+/// Returns the configuration folder if it is a project that only the user can write. Reports why it is ignored.
+fn usable(config: PathBuf) -> Option<PathBuf> {
     let untrusted = match std::fs::metadata(config.join("specs")) {
-        Ok(specs) if specs.is_dir() => untrusted_part(&config),
+        Ok(specs) if specs.is_dir() => match inside_project(&config) {
+            Some(why) => Ok(Some(why)),
+            None => untrusted_part(&config),
+        },
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(error),
-        Ok(_) | Err(_) => return Ok(None),
+        Ok(_) | Err(_) => return None,
     };
-    refuse_inside(&config)?;
-    let Some(why) = untrusted.unwrap_or_else(|error| Some(error.to_string())) else {
-        return Ok(Some(config));
-    };
+    let Some(why) = untrusted.unwrap_or_else(|error| Some(error.to_string())) else { return Some(config) };
     eprint_ignored(&config, &why);
-    Ok(None)
+    None
 }
 
 /// Returns why another user may be able to write the project in `folder`: its files, its folders, or those in which the

@@ -150,6 +150,9 @@ pub(crate) fn resolve_paths(
             snapshot.follow_link(&path);
         }
         if metadata.is_file() && is_script(&path) {
+            // In a folder, a script that no tool uses is passed over if it cannot be read.
+            std::fs::File::open(&path)
+                .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
             add(&mut inputs, Some(find_root(&path)?), FoundFiles::default(), &[path]);
             continue;
         }

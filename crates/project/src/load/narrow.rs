@@ -86,8 +86,7 @@ fn add_checked(
         if !with_scripts || !is_listed() {
             return Err(ProjectError::UnusedScript { path: path.clone() });
         }
-        let file = read_script(cache, root, &listed, from)
-            .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
+        let Ok(file) = read_script(cache, root, &listed, from) else { continue };
         let name = &file.script.file;
         let reported = load.findings.iter().map(|finding: &Diagnostic| finding.primary.source);
         let reported =

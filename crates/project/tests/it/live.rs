@@ -9,7 +9,8 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_project::{Changes, LiveProject, ScriptState, ToolOrigin};
 use deftool_script::Script;
 
-const LIMIT: Duration = Duration::from_secs(300);
+/// Time after which a reload is missing. It takes milliseconds, so this is enough beside builds.
+const LIMIT: Duration = Duration::from_secs(60);
 
 struct Live {
     folder: tempfile::TempDir,

@@ -249,30 +249,17 @@ fn drop_authority(tool: &mut Tool) -> Vec<&'static str> {
         (":rejects", !all.rejects.is_empty()),
         (":targets", !all.overrides.is_empty()),
     ];
-    let Tool {
-        name,
-        description,
-        arguments,
-        category,
-        confirm,
-        confirm_function,
-        include,
-        is_async,
-        function,
-        valid,
-        ..
-    } = all;
     *tool = Tool {
-        name,
-        description,
-        arguments,
-        category,
-        confirm,
-        confirm_function,
-        include,
-        is_async,
-        function,
-        valid,
+        name: all.name,
+        description: all.description,
+        arguments: all.arguments,
+        category: all.category,
+        confirm: all.confirm,
+        confirm_function: all.confirm_function,
+        include: all.include,
+        is_async: all.is_async,
+        function: all.function,
+        valid: all.valid,
         ..Tool::empty(all.source, all.span, all.kind, all.origin)
     };
     dropped.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()

@@ -15,7 +15,7 @@ use super::import::{ForeignFormat, Imported, import_for_init};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
 use crate::cli::project::inputs::command_dirs;
-use crate::cli::project::user::{config_folder, refuse_inside};
+use crate::cli::project::user::{config_folder, inside_project};
 use crate::cli::terminal::output::{clean, eprint_progress};
 use crate::cli::terminal::shell::quote;
 use toolbox::{TOOLBOX, ToolboxTool};
@@ -155,7 +155,10 @@ fn user_folder() -> Result<PathBuf, CliError> {
             "no configuration folder: set HOME, XDG_CONFIG_HOME or DEFTOOL_CONFIG_DIR",
         ))
     })?;
-    refuse_inside(&folder)?;
+    if let Some(why) = inside_project(&folder) {
+        let folder = clean(&folder.display().to_string());
+        return Err(CliError::Usage(format!("the configuration folder `{folder}` cannot have tools: {why}")));
+    }
     create_only_private_files();
     Ok(folder)
 }
