@@ -146,6 +146,9 @@ impl Session {
 /// The method of calls.
 const CALL_TOOL: &str = "tools/call";
 
+/// The methods whose parameters can be invalid.
+const METHODS: [&str; 4] = ["initialize", "tools/list", CALL_TOOL, "logging/setLevel"];
+
 /// Decodes the parameters of a call whose arguments are the text of an object.
 fn decode_call(mut params: Value) -> Option<(CallToolRequestParams, Vec<Repair>)> {
     let arguments = params.get_mut("arguments").filter(|arguments| arguments.is_string())?;
@@ -184,15 +187,18 @@ impl ServerHandler for Session {
         Box::pin(self.answer(request, Vec::new(), context)).await
     }
 
-    /// Answers a call whose arguments are a string that contains the object: it is not a call of the protocol.
+    /// Answers what is not a request of the protocol, such as a call whose arguments are a string that contains the object.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let Some((request, repairs)) = params.filter(|_| method == CALL_TOOL).and_then(decode_call) else {
+        if !METHODS.contains(&method.as_str()) {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        }
+        let Some((request, repairs)) = params.filter(|_| method == CALL_TOOL).and_then(decode_call) else {
+            return Err(ErrorData::invalid_params(format!("invalid parameters of `{method}`"), None));
         };
         let response = Box::pin(self.answer(request, repairs, context)).await?;
         let result = serde_json::to_value(ServerResult::from(response));

@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-mod raw;
+pub(super) mod raw;
 mod user_tools;
 
 use std::io::{BufRead, BufReader, Write};

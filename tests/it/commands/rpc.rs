@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-mod client;
+pub(super) mod client;
 mod journal;
 mod output;
 mod user_tools;

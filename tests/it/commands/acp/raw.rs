@@ -3,14 +3,14 @@
 use super::*;
 
 /// A client with raw messages.
-pub(super) struct RawClient {
+pub(in crate::commands) struct RawClient {
     agent: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl RawClient {
-    pub(super) fn start(project: &Project, arguments: &[&str]) -> Self {
+    pub(in crate::commands) fn start(project: &Project, arguments: &[&str]) -> Self {
         let mut command = project.command(&[&["acp"], arguments].concat());
         let mut agent =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -25,16 +25,34 @@ impl RawClient {
         self.input.as_mut().unwrap().write_all(&[line, b"\n"].concat()).unwrap();
     }
 
-    pub(super) fn send(&mut self, method: &str, params: &Value) {
+    pub(in crate::commands) fn send(&mut self, method: &str, params: &Value) {
         self.write(
             json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string().as_bytes(),
         );
     }
 
-    pub(super) fn receive(&mut self) -> Value {
+    pub(in crate::commands) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
+    }
+
+    /// Returns all messages until an answer. Allows no calls.
+    pub(in crate::commands) fn until_answer(&mut self) -> String {
+        let mut received = String::new();
+        loop {
+            let message = self.receive();
+            received += &message.to_string();
+            if let Some(refused) = message["params"]["options"].as_array().and_then(|options| options.last())
+            {
+                let outcome = json!({"outcome": "selected", "optionId": refused["optionId"]});
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"outcome": outcome}});
+                self.write(answer.to_string().as_bytes());
+            }
+            if message.get("method").is_none() {
+                return received;
+            }
+        }
     }
 
     /// Closes the input of the agent, and waits for its end.

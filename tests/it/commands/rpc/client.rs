@@ -11,21 +11,21 @@ use crate::support::jsonrpc::Connection;
 use crate::support::project::Project;
 
 /// A client that validates notifications, `approve` requests, and the parameters and results of [`Client::request`].
-pub(super) struct Client {
-    pub(super) connection: Connection,
+pub(in crate::commands) struct Client {
+    pub(in crate::commands) connection: Connection,
     schema: Value,
     next_id: i64,
     /// Received messages that no test has read.
-    pub(super) received: Vec<Value>,
+    pub(in crate::commands) received: Vec<Value>,
 }
 
 impl Client {
-    pub(super) fn start(project: &Project, arguments: &[&str]) -> Self {
+    pub(in crate::commands) fn start(project: &Project, arguments: &[&str]) -> Self {
         Self::of(project.command(&[&["rpc"], arguments].concat()))
     }
 
     /// Starts the command, which is `deftool rpc`.
-    pub(super) fn of(mut command: Command) -> Self {
+    pub(in crate::commands) fn of(mut command: Command) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schemas/rpc.json");
         let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         command.stderr(Stdio::null());
@@ -33,7 +33,7 @@ impl Client {
     }
 
     /// Validates a value against a definition of the schema.
-    pub(super) fn validate(&self, pointer: &str, value: &Value) {
+    pub(in crate::commands) fn validate(&self, pointer: &str, value: &Value) {
         let mut schema = self.schema.clone();
         let part =
             schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not in the schema")).clone();
@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Validates the parameters or the result of a method.
-    pub(super) fn validate_part(&self, group: &str, method: &str, part: &str, value: &Value) {
+    pub(in crate::commands) fn validate_part(&self, group: &str, method: &str, part: &str, value: &Value) {
         let at = format!("/$defs/{group}/properties/{method}/$ref");
         let definition = self.schema.pointer(&at).and_then(Value::as_str).unwrap();
         let definition = definition.strip_prefix('#').unwrap();
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Sends a request and returns its ID.
-    pub(super) fn send(&mut self, method: &str, params: Value) -> i64 {
+    pub(in crate::commands) fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next_id += 1;
         let (id, message) =
             (self.next_id, json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
@@ -65,7 +65,7 @@ impl Client {
         id
     }
 
-    pub(super) fn receive(&mut self) -> Value {
+    pub(in crate::commands) fn receive(&mut self) -> Value {
         let message = self.connection.receive().expect("the server has ended");
         let (method, params) = (message["method"].as_str(), &message["params"]);
         match (method, message.get("id")) {
@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// Waits for the first message that `is_expected`, and keeps the others.
-    pub(super) fn wait_for(&mut self, is_expected: impl Fn(&Value) -> bool) -> Value {
+    pub(in crate::commands) fn wait_for(&mut self, is_expected: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.received.iter().position(&is_expected) {
             return self.received.remove(at);
         }
@@ -94,16 +94,16 @@ impl Client {
         }
     }
 
-    pub(super) fn notification(&mut self, method: &str) -> Value {
+    pub(in crate::commands) fn notification(&mut self, method: &str) -> Value {
         self.wait_for(|message| message["method"] == method)["params"].clone()
     }
 
-    pub(super) fn response(&mut self, id: i64) -> Value {
+    pub(in crate::commands) fn response(&mut self, id: i64) -> Value {
         self.wait_for(|message| message["id"] == id && message.get("method").is_none())
     }
 
     /// Sends a request, whose parameters must be valid, and waits for its result.
-    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(in crate::commands) fn request(&mut self, method: &str, params: Value) -> Value {
         self.validate_part("Requests", method, "params", &params);
         let id = self.send(method, params);
         let response = self.response(id);
@@ -113,25 +113,25 @@ impl Client {
     }
 
     /// Sends a request and returns its error: `CODE MESSAGE`.
-    pub(super) fn error(&mut self, method: &str, params: Value) -> String {
+    pub(in crate::commands) fn error(&mut self, method: &str, params: Value) -> String {
         let id = self.send(method, params);
         error_of(&self.response(id))
     }
 
     /// Answers the next `approve` request and returns its parameters.
-    pub(super) fn answer(&mut self, answer: Value) -> Value {
+    pub(in crate::commands) fn answer(&mut self, answer: Value) -> Value {
         let asked = self.wait_for(|message| message["method"] == "approve");
         self.connection.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
         asked["params"].clone()
     }
 
-    pub(super) fn shut_down(mut self) {
+    pub(in crate::commands) fn shut_down(mut self) {
         self.request("shutdown", json!({}));
         assert!(self.connection.disconnect().success());
     }
 }
 
-pub(super) fn error_of(response: &Value) -> String {
+pub(in crate::commands) fn error_of(response: &Value) -> String {
     let error = &response["error"];
     format!("{} {}", error["code"], error["message"].as_str().unwrap_or_else(|| panic!("{response}")))
 }

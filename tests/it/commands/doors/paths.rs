@@ -1,5 +1,4 @@
-//! The rules that several commands must keep, and the commands ("doors") that they apply to. The doors are enumerated from
-//! the program, so a new one fails until its row names the rule that it keeps.
+//! The files that options name.
 
 use std::collections::BTreeSet;
 use std::fs;
