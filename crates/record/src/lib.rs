@@ -10,7 +10,7 @@
 //! let recorded = Mask::new(secrets).text("the password is hunter22");
 //! assert_eq!(recorded, "the password is [redacted-1]");
 //! // A mark equals any text.
-//! assert!(differences(&json!(recorded), &json!("the password is new"), false).is_empty());
+//! assert!(differences(&json!(recorded), &json!("the password is new")).is_empty());
 //!
 //! # fn example() -> Result<(), deftool_record::TimelineError> {
 //! let timeline = Timeline::read("run.jsonl".as_ref())?;

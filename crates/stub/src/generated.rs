@@ -1,6 +1,6 @@
 //! Generated replies for requests without a scripted reply: text, or text and calls of the offered tools.
 
-use deftool_lang::schema::{ArgumentValidator, Fuzzer};
+use deftool_lang::schema::{ArgumentValidator, generate_arguments};
 use serde_json::{Map, Value, json};
 
 use super::fault::Needs;
@@ -57,7 +57,7 @@ fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
     (name.to_owned(), chosen.and_then(parameters).cloned())
 }
 
-/// Returns readable arguments if the schema allows them, otherwise arguments that the fuzzer generates. Calls of one
+/// Returns readable arguments if the schema allows them, otherwise generated arguments. Calls of one
 /// reply get different arguments if the schema makes this easy.
 fn arguments(schema: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -70,7 +70,7 @@ fn arguments(schema: &Value, validator: Option<&ArgumentValidator>, number: usiz
     if validator.is_valid(&Value::Object(plain.clone())) {
         return plain;
     }
-    Fuzzer::new(schema, validator, 1).valid(number + 1).unwrap_or(plain)
+    generate_arguments(schema, validator, number + 1).unwrap_or(plain)
 }
 
 fn plain(schema: &Value, number: usize) -> Option<Value> {

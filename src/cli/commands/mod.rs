@@ -8,7 +8,6 @@ mod chat;
 mod check;
 mod compile;
 mod completions;
-mod demo;
 mod diff;
 mod doctor;
 mod fmt;
@@ -154,8 +153,6 @@ commands! {
     Types(types::TypesOptions),
 
     "Help":
-    /// Show the main commands in a temporary project, without a model
-    Demo(demo::DemoOptions),
     /// List the rules of `check`, or explain one
     Rule(rule::RuleOptions),
     /// Print shell completions

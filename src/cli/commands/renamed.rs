@@ -6,7 +6,6 @@ use clap::error::{ContextKind, ContextValue};
 
 /// Old names with the new form.
 const RENAMED: &[(&str, &str)] = &[
-    ("bench", "`deftool call TOOL --repeat N`"),
     ("requests", "`deftool journal`"),
     ("resume", "`deftool journal resume`"),
     ("serve", "the program `deftool-serve`"),

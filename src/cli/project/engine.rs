@@ -71,14 +71,6 @@ pub(in crate::cli) fn start(options: &ScriptOptions) -> Result<Arc<ScriptRunner>
     start_with(options, script_log::sink())
 }
 
-/// Starts a script runner that discards log lines, for many calls.
-///
-/// # Errors
-/// If the path of this executable is not known.
-pub(in crate::cli) fn start_quiet(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
-    start_with(options, ScriptSink::new(|_| {}))
-}
-
 /// Starts a script runner with `sink` for log lines and progress.
 ///
 /// # Errors

@@ -9,18 +9,3 @@ pub(in crate::cli) fn describe_permissions(permissions: &Permissions) -> String 
     let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
     kinds.map(|(kind, names)| format!("{kind} {}", names.join(", "))).collect::<Vec<_>>().join("; ")
 }
-
-/// Describes possible side effects of a tool, as in `may write and run programs`; empty if there are none.
-pub(in crate::cli) fn effects(permissions: &Permissions) -> String {
-    let mut may = Vec::new();
-    for (list, what) in [
-        (&permissions.write, "write"),
-        (&permissions.run, "run programs"),
-        (&permissions.net, "use the network"),
-    ] {
-        if !list.is_empty() {
-            may.push(what);
-        }
-    }
-    if may.is_empty() { String::new() } else { format!("may {}", may.join(" and ")) }
-}

@@ -9,14 +9,6 @@ use deftool_record::{Recorder, Recording, RecordingError, Secrets, TimelineError
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::eprint_error;
 
-/// Parses the factor of `--paced`: finite and greater than 0.
-pub(in crate::cli) fn parse_pace(text: &str) -> Result<f64, String> {
-    let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
-    pace.ok_or_else(|| {
-        String::from("expected a factor such as 10; before a file argument, write `--paced=1`")
-    })
-}
-
 /// The end of a message about a missing recording.
 const CREATE: &str = "; create one with `deftool run PROMPT --record FILE.jsonl`";
 

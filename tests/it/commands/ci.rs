@@ -53,8 +53,6 @@ fn scripts_cannot_emit_ci_commands() {
         &["call", "say", "{\"fail\": true}", "--json"],
         &["call", "say", "--isolate", "process"],
         &["call", "say", "--time"],
-        &["test", "--fuzz", "--cases", "3"],
-        &["call", "say", "--repeat", "3"],
     ] {
         assert_no_commands(&project.run(arguments));
     }

@@ -53,8 +53,7 @@ fn help_lists_every_command_in_a_group() {
 fn an_old_name_is_answered_with_the_new_one() {
     let project = Project::empty();
     for (arguments, expected) in [
-        (&["bench", "greet"][..], "use `deftool call TOOL --repeat N`"),
-        (&["watch"], "use `deftool test --watch`"),
+        (&["watch"][..], "use `deftool test --watch`"),
         (&["requests", "list", "j"], "use `deftool journal`"),
         (&["resume", "j"], "use `deftool journal resume`"),
         (&["targets"], "use `deftool compile --list-targets`"),

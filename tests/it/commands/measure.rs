@@ -1,4 +1,4 @@
-//! Time and memory in `deftool call`, `--repeat` and `--watch`.
+//! Time and memory in `deftool call`, and `--watch`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,71 +10,6 @@ use serde_json::Value;
 
 use crate::support::project::Project;
 use crate::support::watching::WatchProcess;
-
-#[test]
-fn repeated_calls_are_measured() {
-    let project = Project::new();
-    let arguments = r#"{"text": "abc"}"#;
-    let ended = project.run(&["call", "count", arguments, "--repeat", "40", "--json"]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["tool", "thread", "json", "pool", "concurrency", "memory"]);
-    for way in ["thread", "json", "pool"] {
-        let figure = |name: &str| report[way][name].as_f64().unwrap();
-        assert!(report[way]["calls"] == 40 && figure("min_us") > 0.0, "{report}");
-        assert!(
-            figure("min_us") <= figure("median_us") && figure("median_us") <= figure("p99_us"),
-            "{report}"
-        );
-        assert!(figure("p99_us") <= figure("max_us"), "{report}");
-    }
-    assert_eq!(report["concurrency"], 40);
-    let ended = project.run(&["call", "count", arguments, "--repeat", "300"]);
-    let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines[0].starts_with("count ") && lines[0].ends_with("calls/s"), "{lines:?}");
-    assert!(lines[1].starts_with("script ") && lines[1].contains(" 300 "), "{lines:?}");
-    assert!(lines[3].starts_with("pool, 64 concurrent "), "{lines:?}");
-    assert!(lines[4].ends_with(" peak of one call, limit 64.0 MiB"), "{lines:?}");
-}
-
-/// An isolated script must not run in this process.
-#[test]
-fn isolated_scripts_are_measured_in_the_pool_only() {
-    let project = Project::new();
-    let arguments = ["call", "count", r#"{"text": "abc"}"#, "--isolate", "process", "--repeat", "20"];
-    let ended = project.run(&[&arguments[..], &["--json"]].concat());
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["tool", "pool", "concurrency", "memory"]);
-    let ended = project.run(&arguments);
-    let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines[1].starts_with("pool, 20 concurrent ") && lines[2].starts_with("memory: "), "{lines:?}");
-}
-
-#[test]
-fn an_impossible_measurement_is_reported() {
-    let project = Project::new();
-    let case = |arguments: &[&str], code: i32, expected: &str| {
-        let ended = project.run(&[&["call", "--repeat", "5"], arguments].concat());
-        assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
-        assert!(ended.stderr.starts_with(expected), "{arguments:?}: {}", ended.stderr);
-        assert_eq!(ended.stdout, "");
-    };
-    case(&["broken"], 1, "error[script]: scripts/broken.lua:2: no luck");
-    case(&["count"], 1, "error[invalid_arguments]: `count`: \"text\" is a required property");
-    case(&["gone"], 1, "error[unknown_tool]: unknown tool `gone`");
-    case(&["done", r#"{"summary": "x"}"#], 2, "error: `done` is an exit tool");
-    case(&["count", "--time"], 2, "error: the argument '--repeat <N>' cannot be used with '--time'");
-    let ended = project.run(&["call", "count", "--repeat", "0"]);
-    assert!(ended.code == Some(2) && ended.stderr.contains("0 is not in 1..=5000000"), "{ended:?}");
-    let ended = project.run(&["call", "broken", "--repeat", "5", "--json"]);
-    assert!(
-        ended.code == Some(1) && ended.stdout.starts_with(r#"{"ok":false,"error":{"kind":"script""#),
-        "{ended:?}"
-    );
-}
 
 #[test]
 fn call_prints_time_and_memory() {

@@ -9,7 +9,6 @@ mod doctor;
 mod doors;
 mod fix;
 mod fmt;
-mod fuzz;
 mod images;
 mod import;
 mod init;

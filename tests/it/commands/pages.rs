@@ -142,7 +142,6 @@ pages! {
     fix,
     findings,
     fmt,
-    fuzz,
     home_paths,
     import,
     init,

@@ -80,16 +80,7 @@ fn folders_and_files_are_replayed_with_one_line_each() {
     assert_eq!(report["summary"], json!({"recordings": 2, "ok": 2, "differs": 0, "failed": 0, "updated": 0}));
     assert_eq!(report["recordings"][1]["state"], "ok");
     // So does `run` on request.
-    let ended = project.run(&[
-        "run",
-        "--worker",
-        "w",
-        "--replay",
-        "sessions/a.jsonl",
-        "--recorded-tools",
-        "--paced",
-        "1000",
-    ]);
+    let ended = project.run(&["run", "--worker", "w", "--replay", "sessions/a.jsonl", "--recorded-tools"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
     // By default, the recorded worker is used. `--worker` overrides it.
     let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl", "--recorded-tools"]);
@@ -363,35 +354,6 @@ fn a_recording_of_an_unknown_worker_fails() {
     // Another worker has another name, which is in the system message.
     let ended = project.run(&["replay", "sessions/deep", "--worker", "u", "--lenient"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "1 recording: 1 differs\n"), "{ended:?}");
-}
-
-#[test]
-fn an_accepted_order_of_keys_is_written() {
-    let project = recorded();
-    let before = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
-    let mut turned = String::new();
-    for line in before.lines() {
-        let mut line: Value = serde_json::from_str(line).unwrap();
-        if let Some(body) = line.get_mut("body").and_then(Value::as_object_mut) {
-            *body = std::mem::take(body).into_iter().rev().collect();
-        }
-        turned.push_str(&line.to_string());
-        turned.push('\n');
-    }
-    project.write("sessions/a.jsonl", &turned);
-    let replay = |more: &[&str]| project.run(&[&["replay", "sessions/a.jsonl"], more].concat());
-    assert_eq!(replay(&["--update"]).code, Some(0));
-    assert_eq!(
-        fs::read_to_string(project.path("sessions/a.jsonl")).unwrap(),
-        turned,
-        "it is as good as before"
-    );
-    let ended = replay(&["--key-order"]);
-    assert!(ended.code == Some(1) && ended.stdout.contains("keys recorded in the order"), "{ended:?}");
-    let ended = replay(&["--key-order", "--update"]);
-    assert!(ended.code == Some(0) && ended.stdout.starts_with("updated "), "{ended:?}");
-    let ended = replay(&["--key-order"]);
-    assert!(ended.code == Some(0) && ended.stdout.starts_with("ok "), "{ended:?}");
 }
 
 #[test]

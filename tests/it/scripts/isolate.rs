@@ -154,18 +154,6 @@ fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     wait_for(|| is_gone(program));
 }
 
-/// `call --repeat` blocks its main thread during a call, so a separate thread handles the signal.
-#[test]
-fn an_interrupted_measurement_kills_its_program() {
-    let project = project();
-    waits(&project);
-    let command = project.spawn(&["call", "waits", "--trust", "--repeat", "1000"]);
-    let program = wait_for(|| program_of(command.id()));
-    signal(command.id(), "-INT");
-    assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));
-    wait_for(|| is_gone(program));
-}
-
 /// The script host has its own process group, so Ctrl-C of a terminal, which signals the group of the command, does not
 /// reach it.
 #[test]

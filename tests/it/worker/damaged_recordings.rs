@@ -1,33 +1,13 @@
-//! Recordings that are damaged, redacted or written by hand: errors, differences, and the duration of a replay.
+//! Recordings that are damaged, redacted or written by hand: errors and differences.
 
 use std::sync::Arc;
 
 use deftool_record::{Recorder, Recording, ReplayOptions, Secrets};
 use deftool_test_support::server::{Answer, Server};
 use deftool_worker::{SubmitRequest, Worker};
-use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::harness::*;
 use super::recorded::{play, slow_recording};
-
-/// A clock that went back would cause the same delay twice.
-#[tokio::test(start_paused = true)]
-async fn decreasing_times_cause_no_delay() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("r.jsonl");
-    let mut lines: Vec<Value> =
-        slow_recording().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let first_piece = lines.iter().position(|line| line["record"] == "data").unwrap();
-    lines[first_piece]["at_ms"] = json!(50);
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let started = Instant::now();
-    let options =
-        ReplayOptions { pace: Some(1.0), lenient: true, recorded_tools: true, ..ReplayOptions::default() };
-    let (again, _) = play(&path, config(), echo(), options).await;
-    assert_eq!((again[0].text(), started.elapsed().as_secs()), ("slow fine", 310));
-}
 
 /// Only an interrupted writer leaves an incomplete line, and only as the last one.
 #[test]

@@ -335,28 +335,6 @@ async fn changed_tool_results_and_outcomes_are_reported() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_paced_replay_takes_the_recorded_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("r.jsonl");
-    std::fs::write(&path, slow_recording()).unwrap();
-    // Longer than the limits of the worker, which do not apply to a replay.
-    let config = || {
-        with_timers(|timers| {
-            timers.stall = Duration::from_secs(1);
-            timers.headers = Some(Duration::from_secs(1));
-            timers.total = Some(Duration::from_secs(1));
-        })
-    };
-    for (pace, seconds) in [(None, 0), (Some(1.0), 310), (Some(10.0), 31)] {
-        let started = tokio::time::Instant::now();
-        let options = ReplayOptions { pace, lenient: true, recorded_tools: true, ..ReplayOptions::default() };
-        let (again, _) = play(&path, config(), echo(), options).await;
-        assert_eq!(again[0].text(), "slow fine");
-        assert_eq!(started.elapsed().as_secs(), seconds);
-    }
-}
-
 /// Returns a recording of five minutes, with a slow model and a slow tool.
 pub(super) fn slow_recording() -> String {
     let body = |content: &str| json!({"model": "m", "messages": [{"role": "user", "content": content}], "stream": true});
@@ -546,7 +524,6 @@ async fn the_replay_of_invalid_recordings_ends() {
         let options = ReplayOptions {
             lenient: random.bool(),
             recorded_tools: random.bool(),
-            pace: random.bool().then_some(1e12),
             ..ReplayOptions::default()
         };
         let playing = play(&bad, parallel(), tools.clone(), options);

@@ -50,8 +50,6 @@ pub enum Change {
     Added,
     /// The item moved to a different index of its list.
     Moved,
-    /// The same members in another order.
-    KeyOrder,
     /// Further differences that are not reported. `now` contains their number.
     More,
 }
@@ -67,15 +65,14 @@ impl fmt::Display for Difference {
             Change::Removed => write!(f, "{location}: recorded {recorded}, now absent"),
             Change::Added => write!(f, "{location}: not recorded, now {now}"),
             Change::Moved => write!(f, "{location}: recorded at position {recorded}, now at position {now}"),
-            Change::KeyOrder => write!(f, "{location}: keys recorded in the order {recorded}, now {now}"),
             Change::More => write!(f, "and {now} more"),
         }
     }
 }
 
-/// Returns the differences; empty if the values are equal. `key_order`: whether to compare the order of keys.
-pub fn differences(recorded: &Value, now: &Value, key_order: bool) -> Vec<Difference> {
-    let mut collector = Collector { reported: Vec::new(), more: 0, key_order };
+/// Returns the differences; empty if the values are equal. The order of keys does not count.
+pub fn differences(recorded: &Value, now: &Value) -> Vec<Difference> {
+    let mut collector = Collector { reported: Vec::new(), more: 0 };
     collector.walk(Paths { old: "", new: "" }, recorded, now);
     let Collector { mut reported, more, .. } = collector;
     if more > 0 {
@@ -99,7 +96,6 @@ struct Paths<'p> {
 struct Collector {
     reported: Vec<Difference>,
     more: usize,
-    key_order: bool,
 }
 
 impl Collector {
@@ -158,15 +154,6 @@ impl Collector {
         for (key, value) in after {
             if !before.contains_key(key) && !renamed.iter().any(|(_, new)| *new == key) {
                 self.added(&join(at.new, key), value);
-            }
-        }
-        if self.key_order {
-            let common = |one: &Map<String, Value>, other: &Map<String, Value>| -> Vec<String> {
-                one.keys().filter(|key| other.contains_key(*key)).cloned().collect()
-            };
-            let (recorded, now) = (common(before, after), common(after, before));
-            if recorded != now {
-                self.report(at.old, Change::KeyOrder, || (Some(recorded.join(", ")), Some(now.join(", "))));
             }
         }
     }

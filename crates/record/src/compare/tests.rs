@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 fn reported(recorded: &Value, now: &Value) -> Vec<String> {
-    differences(recorded, now, false).iter().map(ToString::to_string).collect()
+    differences(recorded, now).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn long_texts_are_shown_from_their_first_difference() {
     assert!(reported[0].contains("left: 8") && reported[0].contains("left: 9"), "{reported:?}");
     assert!(reported[0].chars().count() < 400, "{reported:?}");
     let big = json!({"items": vec!["x".repeat(100); 10_000]});
-    let reported = differences(&json!({}), &big, false);
+    let reported = differences(&json!({}), &big);
     assert!(reported[0].now.as_ref().unwrap().chars().count() <= 121);
 }
 
@@ -84,21 +84,13 @@ fn lists_are_aligned() {
 }
 
 #[test]
-fn the_order_of_keys_is_reported_if_requested() {
-    let (one, other) = (json!({"a": [{"x": 1, "y": 2}]}), json!({"a": [{"y": 2, "x": 1}]}));
-    assert!(differences(&one, &other, false).is_empty());
-    let found: Vec<String> = differences(&one, &other, true).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["a[0]: keys recorded in the order x, y, now y, x"]);
-}
-
-#[test]
 fn redacted_text_equals_any_text() {
     let recorded =
         json!({"a": "Bearer [redacted-1], twice [redacted-1].", "n": "[redacted]", "[redacted-2]": 1});
     let now = json!({"a": "Bearer hunter2, twice hunter2.", "n": 1234, "hunter3": 1});
-    assert!(differences(&recorded, &now, false).is_empty(), "{:?}", differences(&recorded, &now, false));
+    assert!(differences(&recorded, &now).is_empty(), "{:?}", differences(&recorded, &now));
     let other = json!({"a": "Bearer hunter2, thrice hunter2.", "n": 1234, "hunter3": 2});
-    assert_eq!(differences(&recorded, &other, false).len(), 2);
+    assert_eq!(differences(&recorded, &other).len(), 2);
 }
 
 #[test]
@@ -106,7 +98,7 @@ fn many_differences_and_large_lists_are_bounded() {
     let many = |value: i32| Value::Array(vec![json!(value); 100_000]);
     let found = reported(&many(1), &many(2));
     assert_eq!((found.len(), found[20].as_str()), (21, "and 99980 more"));
-    assert!(differences(&many(1), &many(1), true).is_empty());
+    assert!(differences(&many(1), &many(1)).is_empty());
 }
 
 /// Generates values with few distinct names, so that they have items in common.
@@ -129,11 +121,6 @@ fn values() -> impl Strategy<Value = Value> {
                 .collect()),
         ]
     })
-}
-
-/// Returns the JSON text, which includes the order of keys.
-fn text(value: &Value) -> String {
-    value.to_string()
 }
 
 /// Returns the value at a path.
@@ -164,14 +151,13 @@ proptest! {
 
     #[test]
     fn there_are_no_differences_exactly_if_values_are_equal(one in values(), other in values()) {
-        prop_assert!(differences(&one, &one, true).is_empty());
-        prop_assert_eq!(differences(&one, &other, false).is_empty(), one == other);
-        prop_assert_eq!(differences(&one, &other, true).is_empty(), text(&one) == text(&other));
+        prop_assert!(differences(&one, &one).is_empty());
+        prop_assert_eq!(differences(&one, &other).is_empty(), one == other);
     }
 
     #[test]
     fn every_path_refers_to_an_existing_value(one in values(), other in values()) {
-        for difference in differences(&one, &other, true) {
+        for difference in differences(&one, &other) {
             match difference.change {
                 Change::More => {}
                 Change::Added => {
@@ -182,7 +168,7 @@ proptest! {
                     let found = resolve(&one, &difference.path).expect(&difference.path);
                     prop_assert_eq!(Some(show(found)), difference.recorded);
                 }
-                Change::Changed | Change::Moved | Change::KeyOrder => {
+                Change::Changed | Change::Moved => {
                     prop_assert!(resolve(&one, &difference.path).is_some(), "{}", difference.path);
                 }
             }
@@ -204,7 +190,7 @@ proptest! {
             after.remove(at);
             Change::Removed
         };
-        let found = differences(&Value::from(before), &Value::from(after), false);
+        let found = differences(&Value::from(before), &Value::from(after));
         prop_assert_eq!(found.len(), 1, "{:?}", found);
         prop_assert_eq!(found[0].change, expected);
     }

@@ -1,7 +1,6 @@
 //! The answers of a replay to tool calls and approvals, in the recorded order.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use deftool_chat::request::Approval;
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -33,8 +32,8 @@ pub enum NextAnswer {
 pub enum CallPlan {
     /// Run the tool.
     Run,
-    /// Return this result, after a delay.
-    Return(Result<ToolOutput, ToolError>, Option<Duration>),
+    /// Return this result.
+    Return(Result<ToolOutput, ToolError>),
     /// Never answer: the recorded call was abandoned.
     Never,
 }
@@ -50,19 +49,19 @@ impl ReplayCursor {
         }
     }
 
-    /// Returns the recorded approval of a call and its delay. A replay does not ask the user.
-    pub fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
+    /// Returns the recorded approval of a call. A replay does not ask the user.
+    pub fn approval(&self, id: &str) -> Approval {
         let mut calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id == id && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
-            Some(Answer { at_ms, approval: Some(approval), .. }) => {
-                let (at_ms, approval) = (*at_ms, approval.clone());
+            Some(Answer { approval: Some(approval), .. }) => {
+                let approval = approval.clone();
                 calls.approved.insert(id.to_owned());
-                (approval, self.delay_until(at_ms))
+                approval
             }
             // The recorded request may have ended earlier. The difference is reported when the answer is used.
             Some(_) | None => {
-                (Approval::Refused { reason: String::from("no approval is recorded for this call") }, None)
+                Approval::Refused { reason: String::from("no approval is recorded for this call") }
             }
         }
     }
@@ -86,17 +85,16 @@ impl ReplayCursor {
         if !uses_recorded {
             return CallPlan::Run;
         }
-        let Some(RecordedCall { at_ms, arguments, finished: Some((end_ms, given)), .. }) = recorded else {
+        let Some(RecordedCall { arguments, finished: Some(given), .. }) = recorded else {
             let message = format!("no result is recorded for {place}");
             self.report(&place, String::from("was not recorded"), None);
-            return CallPlan::Return(Err(ToolError::new(ToolErrorKind::Internal, message)), None);
+            return CallPlan::Return(Err(ToolError::new(ToolErrorKind::Internal, message)));
         };
         let mut now = call.arguments.to_value();
         self.mask.value(&mut now);
         fit(&mut now);
-        self.report_fields(&format!("{place}, arguments"), differences(&arguments, &now, false));
-        let took = Duration::from_millis(end_ms.saturating_sub(at_ms));
-        CallPlan::Return(given, self.paced(took))
+        self.report_fields(&format!("{place}, arguments"), differences(&arguments, &now));
+        CallPlan::Return(given)
     }
 
     /// Handles the approval of a call. Advances the clock to the time of the recorded answer.
@@ -116,7 +114,7 @@ impl ReplayCursor {
         if self.options.recorded_tools {
             return;
         }
-        let Some((place, Some(RecordedCall { finished: Some((_, recorded)), .. }))) =
+        let Some((place, Some(RecordedCall { finished: Some(recorded), .. }))) =
             self.calls.lock().open.remove(id)
         else {
             return;
@@ -124,7 +122,7 @@ impl ReplayCursor {
         let mut now = comparable(result);
         self.mask.value(&mut now);
         fit(&mut now);
-        self.report_fields(&place, differences(&comparable(&recorded), &now, false));
+        self.report_fields(&place, differences(&comparable(&recorded), &now));
     }
 
     fn take(&self, id: &str, is_approval: bool) {

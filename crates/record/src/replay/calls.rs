@@ -42,10 +42,9 @@ pub(super) struct Answer {
 #[derive(Debug, Clone)]
 pub(super) struct RecordedCall {
     pub(super) id: String,
-    pub(super) at_ms: u64,
     pub(super) arguments: Value,
-    /// End time and result; `None`: the call was abandoned.
-    pub(super) finished: Option<(u64, Result<ToolOutput, ToolError>)>,
+    /// The result; `None`: the call was abandoned.
+    pub(super) finished: Option<Result<ToolOutput, ToolError>>,
 }
 
 impl Calls {
@@ -54,9 +53,9 @@ impl Calls {
         let mut started: HashMap<String, VecDeque<RecordedCall>> = HashMap::new();
         for (_, line) in &request.lines {
             match line {
-                Line::ToolStarted { at_ms, id, name, arguments } => {
+                Line::ToolStarted { id, name, arguments, .. } => {
                     let (id, arguments) = (id.clone(), arguments.clone());
-                    let call = RecordedCall { id, at_ms: *at_ms, arguments, finished: None };
+                    let call = RecordedCall { id, arguments, finished: None };
                     started.entry(name.clone()).or_default().push_back(call);
                 }
                 Line::ToolFinished { at_ms, id, name, result, attachments, error } => {
@@ -69,7 +68,7 @@ impl Calls {
                                 Ok(ToolOutput { value: value.unwrap_or_default(), attachments })
                             }
                         };
-                        call.finished = Some((*at_ms, given));
+                        call.finished = Some(given);
                     }
                     answers.push_back(Answer { id: id.clone(), at_ms: *at_ms, approval: None });
                 }

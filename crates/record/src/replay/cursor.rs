@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use deftool_chat::Body;
 use deftool_chat::request::{Outcome, kind};
@@ -16,9 +15,6 @@ use crate::recording::{
     Line, RecordedRequest, Recording, Session, Stopped, fit, redact_outcome, refer_to_media,
 };
 use crate::secrets::Mask;
-
-/// Maximum delay between two lines.
-const MAX_GAP: Duration = Duration::from_secs(3600);
 
 /// The position of a request in its recording.
 #[derive(Debug, Clone, Copy)]
@@ -172,7 +168,7 @@ impl ReplayCursor {
         }
         let [before, mut after] = [recorded, &now].map(without_times);
         drop_new_counts(&before, &mut after);
-        self.report_fields("outcome", differences(&before, &after, false));
+        self.report_fields("outcome", differences(&before, &after));
     }
 
     /// Begins the next chat request. Returns the index of its line; `None`: the recording has no other chat request.
@@ -184,17 +180,6 @@ impl ReplayCursor {
     /// Returns the line at an index. The lines of an exchange follow the line of its chat request.
     pub fn line(&self, index: usize) -> Option<&Line> {
         self.request.lines.get(index).map(|(_, line)| line)
-    }
-
-    /// Returns how long to wait before `at_ms`; `None`: no delay.
-    pub fn delay_until(&self, at_ms: u64) -> Option<Duration> {
-        self.paced(Duration::from_millis(at_ms.saturating_sub(self.time.now_ms())))
-    }
-
-    /// Returns the delay of this replay for a recorded delay; `None`: no delay.
-    pub(super) fn paced(&self, gap: Duration) -> Option<Duration> {
-        let pace = self.options.pace.filter(|pace| pace.is_finite() && *pace > 0.0)?;
-        Duration::try_from_secs_f64(gap.min(MAX_GAP).as_secs_f64() / pace).ok().map(|gap| gap.min(MAX_GAP))
     }
 
     /// Returns where the recorded request was stopped, if it was.
@@ -229,9 +214,9 @@ impl ReplayCursor {
             for body in [&mut recorded, &mut now] {
                 body.as_object_mut().map(|members| members.shift_remove("tools"));
             }
-            differences(&recorded, &now, self.options.key_order)
+            differences(&recorded, &now)
         } else {
-            differences(recorded, &now, self.options.key_order)
+            differences(recorded, &now)
         };
         self.report_fields(&format!("turn {turn}"), found)
     }

@@ -16,11 +16,6 @@ pub struct ReplayOptions {
     pub lenient: bool,
     /// Whether to use recorded tool results instead of running tools.
     pub recorded_tools: bool,
-    /// Factor by which recorded delays are divided; `None`: no delays. The worker's time limits for the server do not
-    /// apply in a replay.
-    pub pace: Option<f64>,
-    /// Whether to report differences in the order of keys.
-    pub key_order: bool,
     /// Secrets to redact in differences.
     pub secrets: Secrets,
 }

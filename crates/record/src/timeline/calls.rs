@@ -136,7 +136,7 @@ impl Calls {
 
 /// Adds a line for each written value that the repaired arguments do not contain.
 fn push_changes(written: &Value, repaired: &Value, lines: &mut Vec<String>) {
-    for Difference { path, change, recorded, .. } in differences(written, repaired, false) {
+    for Difference { path, change, recorded, .. } in differences(written, repaired) {
         if let (Change::Changed | Change::Removed, Some(written)) = (change, recorded) {
             lines.push(format!(".{path}: written as {written}"));
         }

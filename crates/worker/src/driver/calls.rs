@@ -186,7 +186,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
         let allows = task.shared.config.approvals == Approvals::Allow;
         match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {
             CallPlan::Run => call_tool(toolbox, call, context, limit),
-            CallPlan::Return(result, wait) => delayed(wait, Answer::Tool(result)),
+            CallPlan::Return(result) => std::future::ready(Answer::Tool(result)).boxed(),
             CallPlan::Never => {
                 is_abandoned = true;
                 std::future::pending().boxed()
@@ -206,20 +206,9 @@ fn idempotency_key(request_id: &str, call_id: &str) -> String {
     format!("{request_id}-{:016x}", fnv1a(call_id.bytes()))
 }
 
-fn delayed(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
-    async move {
-        if let Some(wait) = wait {
-            tokio::time::sleep(wait).await;
-        }
-        answer
-    }
-    .boxed()
-}
-
 fn request_approval(task: &RequestTask, id: &str) -> BoxFuture<'static, Answer> {
     if let Some(cursor) = &task.cursor {
-        let (approval, wait) = cursor.approval(id);
-        return delayed(wait, Answer::Approval(approval));
+        return std::future::ready(Answer::Approval(cursor.approval(id))).boxed();
     }
     let id = id.to_owned();
     let record = Arc::clone(&task.record);

@@ -1,6 +1,7 @@
 //! A transport that answers requests with the recorded responses, in the recorded order.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -77,10 +78,13 @@ impl Transport for ReplayTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         let cursor = self.by_id.get(&outgoing.request_id).and_then(|index| self.cursors.get(*index));
         match cursor {
-            Some(cursor) => answer(Arc::clone(cursor), outgoing).boxed(),
+            Some(cursor) => {
+                let cursor = Arc::clone(cursor);
+                async move { answer(cursor, outgoing) }.boxed()
+            }
             None => {
                 let differences = vec![format!("the recording has no request {}", outgoing.request_id)];
-                std::future::ready(Err(TransportError::Differs { differences })).boxed()
+                ready(Err(TransportError::Differs { differences })).boxed()
             }
         }
     }
@@ -91,16 +95,16 @@ impl Transport for ReplayTransport {
 }
 
 /// Returns the recorded response to the next chat request of `cursor`.
-async fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incoming, TransportError> {
+fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incoming, TransportError> {
     let Outgoing { turn, attempt, body, .. } = outgoing;
     let Some(start) = cursor.next_exchange() else {
         if let Some(stopped) = cursor.stopped() {
-            return Err(stop(&cursor, stopped).await);
+            return Err(stop(&cursor, stopped));
         }
         return Err(TransportError::Differs { differences: vec![cursor.report_unrecorded(turn, attempt)] });
     };
     if let Some(Line::Request { at_ms, .. }) = cursor.line(start) {
-        reach(&cursor, *at_ms).await;
+        cursor.time().advance_to(*at_ms);
     }
     let differences = cursor.compare(start, turn, &body);
     if !differences.is_empty() && !cursor.is_lenient() {
@@ -108,20 +112,20 @@ async fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incomin
     }
     match cursor.line(start + 1) {
         Some(Line::Response { at_ms, status, retry_after_ms, should_retry, location }) => {
-            reach(&cursor, *at_ms).await;
+            cursor.time().advance_to(*at_ms);
             let (status, should_retry, location) = (*status, *should_retry, location.clone());
             let retry_after = retry_after_ms.map(Duration::from_millis);
-            let body = stream::unfold(Some((cursor, start + 2)), play).boxed();
+            let body = stream::unfold(Some((cursor, start + 2)), |position| ready(play(position))).boxed();
             Ok(Incoming { status, retry_after, should_retry, location, body })
         }
         Some(Line::NoConnection { at_ms, message, refused, sent }) => {
-            reach(&cursor, *at_ms).await;
+            cursor.time().advance_to(*at_ms);
             // The failure may be a consequence of the loss of a managed server, which a replay does not have. A request
             // that waited for its next attempt is stopped there.
             if let Some(Line::Stopped(stopped)) = cursor.line(start + 2)
                 && !stopped.in_retry
             {
-                return Err(stop(&cursor, stopped.clone()).await);
+                return Err(stop(&cursor, stopped.clone()));
             }
             let message = message.clone();
             Err(if *sent {
@@ -130,27 +134,28 @@ async fn answer(cursor: Arc<ReplayCursor>, outgoing: Outgoing) -> Result<Incomin
                 TransportError::Connect { message, refused: *refused }
             })
         }
-        Some(Line::Stopped(stopped)) => Err(stop(&cursor, stopped.clone()).await),
+        Some(Line::Stopped(stopped)) => Err(stop(&cursor, stopped.clone())),
         _ => Err(recording_ends()),
     }
 }
 
-/// One step of a body: returns its item and the next state; `None`: the end of the body.
-async fn play(
-    state: Option<(Arc<ReplayCursor>, usize)>,
-) -> Option<(Result<Bytes, TransportError>, Option<(Arc<ReplayCursor>, usize)>)> {
-    let (cursor, index) = state?;
+/// The next line of a body; `None`: its end.
+type Position = Option<(Arc<ReplayCursor>, usize)>;
+
+/// One step of a body: returns its item and the next position; `None`: the end of the body.
+fn play(position: Position) -> Option<(Result<Bytes, TransportError>, Position)> {
+    let (cursor, index) = position?;
     match cursor.line(index).cloned() {
         Some(Line::Data { at_ms, text, bytes }) => {
-            reach(&cursor, at_ms).await;
+            cursor.time().advance_to(at_ms);
             let bytes = text.map(String::into_bytes).or(bytes).unwrap_or_default();
             Some((Ok(bytes.into()), Some((cursor, index + 1))))
         }
         Some(Line::End { at_ms, error }) => {
-            reach(&cursor, at_ms).await;
+            cursor.time().advance_to(at_ms);
             error.map(|message| (Err(TransportError::Broken { message }), None))
         }
-        Some(Line::Stopped(stopped)) => Some((Err(stop(&cursor, stopped).await), None)),
+        Some(Line::Stopped(stopped)) => Some((Err(stop(&cursor, stopped)), None)),
         // The request machine ended the request here, or the writer was stopped.
         Some(Line::Finished { .. }) | None => Some((Err(recording_ends()), None)),
         // Any other line: the end of the body was not recorded.
@@ -169,16 +174,8 @@ async fn play(
     }
 }
 
-/// Advances the clock to `at_ms`, after the recorded delay if the replay is paced.
-async fn reach(cursor: &ReplayCursor, at_ms: u64) {
-    if let Some(delay) = cursor.delay_until(at_ms) {
-        tokio::time::sleep(delay).await;
-    }
+fn stop(cursor: &ReplayCursor, Stopped { at_ms, failure, .. }: Stopped) -> TransportError {
     cursor.time().advance_to(at_ms);
-}
-
-async fn stop(cursor: &ReplayCursor, Stopped { at_ms, failure, .. }: Stopped) -> TransportError {
-    reach(cursor, at_ms).await;
     TransportError::Stopped { failure }
 }
 

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod help;
-mod repeat;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,6 @@ Examples:
   deftool call word_count text=\"one two three\"
   deftool call word_count --help
   deftool call word_count '{\"text\": \"one\"}' --watch
-  deftool call word_count text=one --repeat 100000
   deftool call screenshot -o screen.png
   echo '{\"text\": \"one\"}' | deftool call word_count - --json"
 )]
@@ -71,17 +69,11 @@ pub(in crate::cli) struct CallOptions {
     /// Call again after each change
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
-    /// Measure N calls of the script alone, from JSON to JSON, and concurrently
-    #[arg(long, value_name = "N", conflicts_with_all = ["watch", "time", "output"], value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
-    pub(in crate::cli) repeat: Option<u32>,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
-
-/// Maximum number of repeated calls, whose times are kept in memory.
-const MAX_CALLS: i64 = 5_000_000;
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -151,10 +143,6 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     }
     let roots = ProjectRoots::find(&dirs.project)?;
     let (root, generation) = (roots.trusted_folder(), roots.load_tool(&dirs.current, tool)?);
-    if let Some(calls) = options.repeat {
-        let measured = repeat::run(options, (tool, &input), root, generation, calls as usize)?;
-        return Ok(measured.map_or_else(|error| print_failure(options, error), |()| Exit::Clean));
-    }
     let Some(called) = call(options, (tool, &input), root, generation)? else {
         return Ok(Exit::Interrupted);
     };

@@ -33,9 +33,6 @@ pub(in crate::cli) struct ReplayOptions {
     /// Continue if a request differs from the recorded one, and exit with 0
     #[arg(long, conflicts_with = "specs")]
     pub(in crate::cli) lenient: bool,
-    /// Also report differences in key order, which affect prompt caches
-    #[arg(long, conflicts_with = "specs")]
-    pub(in crate::cli) key_order: bool,
     /// Update the recording if only request bodies differ
     #[arg(long, conflicts_with_all = ["specs", "lenient"])]
     pub(in crate::cli) update: bool,

@@ -193,7 +193,7 @@ impl<'o> Replayer<'o> {
             }
         };
         if self.options.update && played.state == ReplayState::Differs {
-            match update(file, &replay, self.options.key_order) {
+            match update(file, &replay) {
                 Ok(()) => played.state = ReplayState::Updated,
                 Err(why) => played.error = Some(format!("not updated: {why}")),
             }
@@ -252,13 +252,7 @@ impl<'o> Replayer<'o> {
         if let Some(key) = api_key(spec) {
             secrets.add_value(&key);
         }
-        ReplayOptions {
-            lenient: options.lenient || options.update,
-            recorded_tools: true,
-            pace: None,
-            key_order: options.key_order,
-            secrets,
-        }
+        ReplayOptions { lenient: options.lenient || options.update, recorded_tools: true, secrets }
     }
 }
 
@@ -276,7 +270,7 @@ impl ToolRunner for NoTools {
 ///
 /// # Errors
 /// If anything except request bodies differs, or if a recorded body contains redacted text.
-fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), String> {
+fn update(file: &Path, replay: &ReplayTransport) -> Result<(), String> {
     let differences = replay.differences();
     if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
         return Err(format!("there are differences outside of request bodies ({other}); record it again"));
@@ -291,13 +285,7 @@ fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), 
         };
         let mut request: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let recorded = request.get("body").unwrap_or(&Value::Null);
-        let is_same = if key_order {
-            let [recorded, body] = [recorded, body].map(Value::to_string);
-            recorded == body
-        } else {
-            recorded == body
-        };
-        if is_same {
+        if recorded == body {
             after.push_str(line);
             continue;
         }

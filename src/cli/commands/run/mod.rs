@@ -23,7 +23,6 @@ use crate::cli::terminal::output::{
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::recordings::parse_pace;
 use crate::cli::worker::secrets::secrets;
 use crate::cli::worker::show::usage_line;
 use crate::cli::worker::{
@@ -79,9 +78,6 @@ pub(in crate::cli) struct RunOptions {
     /// Use recorded tool results instead of running tools
     #[arg(long, requires = "replay")]
     pub(in crate::cli) recorded_tools: bool,
-    /// Replay with the recorded delays, divided by FACTOR if given
-    #[arg(long, requires = "replay", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
-    pub(in crate::cli) paced: Option<f64>,
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
@@ -145,8 +141,6 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
             let options = ReplayOptions {
                 lenient: options.lenient,
                 recorded_tools: options.recorded_tools,
-                pace: options.paced,
-                key_order: false,
                 secrets: std::mem::take(&mut secrets),
             };
             Arc::new(ReplayTransport::with(recording, options))

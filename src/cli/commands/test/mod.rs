@@ -1,7 +1,5 @@
-//! `deftool test`: checks spec examples against their schemas and runs script tests. With `--fuzz`, calls tools with
-//! generated arguments. Uses no model.
+//! `deftool test`: checks spec examples against their schemas and runs script tests. Uses no model.
 
-mod fuzz;
 mod junit;
 mod report;
 mod run;
@@ -16,23 +14,19 @@ use deftool_project::{Input, Load, find_root, find_tests, is_test_script, load, 
 
 use crate::cli::options::{FormatOptions, ProjectOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::engine::{Isolate, ScriptOptions};
 use crate::cli::project::inputs::{CommandDirs, refuse_nothing};
 use crate::cli::terminal::output::eprint_error;
-use fuzz::FuzzOptions;
 use report::{print_list, print_results};
 use run::TestRun;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox; `--isolate process` requires \
-`--fuzz`. See docs/testing.md.
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. See docs/testing.md.
 
 Examples:
   deftool test
   deftool test --filter weather --watch
-  deftool test scripts/weather_test.lua
-  deftool test --fuzz --seed 1")]
+  deftool test scripts/weather_test.lua")]
 pub(in crate::cli) struct TestOptions {
     /// Spec files, scripts, folders or projects [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
@@ -42,7 +36,7 @@ pub(in crate::cli) struct TestOptions {
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions<TestFormat>,
     /// Print the examples and tests without running them
-    #[arg(long, conflicts_with_all = ["watch", "fuzz"])]
+    #[arg(long, conflicts_with = "watch")]
     pub(in crate::cli) list: bool,
     /// Run again after each change; without paths and a filter, also report changed tools, permissions and warnings
     #[arg(short, long)]
@@ -52,10 +46,9 @@ pub(in crate::cli) struct TestOptions {
     pub(in crate::cli) timeout: Duration,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
-    #[command(flatten)]
-    pub(in crate::cli) fuzzing: FuzzOptions,
-    #[command(flatten)]
-    pub(in crate::cli) scripts: ScriptOptions,
+    /// Grant all permissions that the specs require, for this run only
+    #[arg(long)]
+    pub(in crate::cli) trust: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,12 +63,6 @@ pub(in crate::cli) enum TestFormat {
 
 pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
-    if options.fuzzing.fuzz {
-        return fuzz::run(options, &dirs);
-    }
-    if options.scripts.isolate == Isolate::Process {
-        return Err(CliError::Usage(String::from(ISOLATED)));
-    }
     if options.list && options.format.value == TestFormat::Junit {
         let message = "--list supports only `--format` human and json";
         return Err(CliError::Usage(String::from(message)));
@@ -104,10 +91,6 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         () => Exit::Clean,
     })
 }
-
-/// The fakes of a test are functions in its Lua state, so its tools cannot run in another process.
-const ISOLATED: &str = "--isolate process requires --fuzz, because script tests run in this process; for untrusted scripts, use \
-     `deftool test --fuzz --isolate process` or `deftool call --isolate process`";
 
 /// Runs the examples, then the tests, or only lists them. Returns `None` if nothing matches the filter.
 fn run_once(

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::TestFormat;
 use super::junit::suites;
-use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
+use super::run::{Failure, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
 use crate::cli::terminal::output::{eprint_progress, paint, print, print_findings, print_json, print_styled};
 
 /// Writes the results to stdout and, except for JSON, a summary to stderr.
@@ -65,9 +65,6 @@ const EXAMPLES_HELP: &str =
 
 /// Describes the result, as in `5 examples of 2 tools: 4 ok, 1 failed; 1 tool without examples`.
 pub(super) fn describe(summary: &TestSummary) -> String {
-    if let Some(fuzz) = &summary.fuzz {
-        return describe_fuzz(summary, fuzz);
-    }
     let TestSummary { examples, tools, ok, failed, without_examples, tests, .. } = *summary;
     let in_files = || format!("{} in {}", count(tests, "test"), count(summary.test_files, "file"));
     let mut text = match (examples, tests, without_examples) {
@@ -110,32 +107,6 @@ fn describe_errors(text: &mut String, summary: &TestSummary) {
             _ = write!(text, "; {}, {} skipped", count(errors, "error"), count(left_out, "tool"));
         }
     }
-}
-
-/// Describes the result, as in `2 tools fuzzed with seed 7, 400 calls and 96 invalid arguments: 1 ok, 1 failed; 1
-/// skipped`.
-fn describe_fuzz(summary: &TestSummary, fuzz: &FuzzSummary) -> String {
-    let mut text = format!(
-        "{} fuzzed with seed {}, {} and {} invalid arguments:",
-        count(fuzz.tools, "tool"),
-        fuzz.seed,
-        count(fuzz.calls, "call"),
-        fuzz.wrong
-    );
-    match (summary.ok, fuzz.failed) {
-        (0, 0) => text.push_str(" no results"),
-        (ok, 0) => _ = write!(text, " {ok} ok"),
-        (0, failed) => _ = write!(text, " {failed} failed"),
-        (ok, failed) => _ = write!(text, " {ok} ok, {failed} failed"),
-    }
-    if summary.failed > fuzz.failed {
-        let _ = write!(text, " with {} failures", summary.failed);
-    }
-    if fuzz.left_out > 0 {
-        let _ = write!(text, "; {} skipped", fuzz.left_out);
-    }
-    describe_errors(&mut text, summary);
-    text
 }
 
 /// Returns one line per test, as in `ok   get_weather accepts 1 specs/weather.eld:12:12`, with details below failures.
@@ -205,7 +176,7 @@ impl<'r> JsonTest<'r> {
 /// A test result. Lines and columns start at 1, columns count characters, ends are exclusive.
 #[derive(Serialize)]
 struct JsonResult<'r> {
-    /// `example`, `script` or `fuzz`.
+    /// `example`, `load` or `script`.
     kind: &'static str,
     /// The tested tool; absent for script tests.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,7 +194,7 @@ struct JsonResult<'r> {
     /// The reason why the schema rejects the arguments; absent if it accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<JsonViolation<'r>>,
-    /// Data of script tests and fuzzing.
+    /// Data of script tests.
     #[serde(flatten)]
     more: Option<JsonMore<'r>>,
 }

@@ -26,9 +26,6 @@ const MAX_LINES: usize = 30;
 /// Maximum length of these lines, in characters.
 const MAX_LINE: usize = 400;
 
-/// Maximum length of a printed command, in characters. `--format json` has the full command.
-const MAX_COMMAND: usize = 2_000;
-
 /// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -38,8 +35,6 @@ pub(super) enum Kind {
     Load,
     /// A script test.
     Script,
-    /// Calls with generated arguments.
-    Fuzz,
 }
 
 impl Kind {
@@ -49,7 +44,6 @@ impl Kind {
             Self::Example => "example",
             Self::Load => "load",
             Self::Script => "script",
-            Self::Fuzz => "fuzz",
         }
     }
 }
@@ -196,26 +190,6 @@ pub(super) struct TestSummary {
     pub(super) test_files: usize,
     /// Tools without examples that no test called.
     pub(super) untested: usize,
-    /// The counts of `--fuzz`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) fuzz: Option<FuzzSummary>,
-}
-
-/// The counts of `--fuzz`.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(super) struct FuzzSummary {
-    /// The seed of the generated arguments.
-    pub(super) seed: u64,
-    /// Tools that were fuzzed.
-    pub(super) tools: usize,
-    /// Tools with failures.
-    pub(super) failed: usize,
-    /// Script calls, including those for shrinking.
-    pub(super) calls: usize,
-    /// Invalid arguments that were validated against schemas.
-    pub(super) wrong: usize,
-    /// Tools that were skipped because of possible side effects.
-    pub(super) left_out: usize,
 }
 
 impl TestSummary {
@@ -397,9 +371,7 @@ impl Forms {
 /// Returns the details and log lines of a failed test.
 pub(super) fn detail_lines(result: &TestResult) -> Vec<String> {
     let Some(failure) = &result.failure else { return Vec::new() };
-    // Do not truncate commands that users copy.
-    let longest = if result.kind == Kind::Fuzz { MAX_COMMAND } else { MAX_LINE };
-    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), longest));
+    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), MAX_LINE));
     let cut_off = |number: usize| number.checked_sub(MAX_LINES).filter(|more| *more > 0);
     let mut lines: Vec<String> = failure.details.iter().take(MAX_LINES).map(shown).collect();
     lines.extend(cut_off(failure.details.len()).map(|more| format!("and {}", count(more, "more line"))));

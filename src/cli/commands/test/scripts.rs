@@ -58,7 +58,7 @@ pub(super) fn run(
 fn tools_of(root: &Path, from: &Path, options: &TestOptions) -> Result<TestTools, CliError> {
     let generation = Arc::new(Generation::load(root, from, None)?);
     // Do not prompt for trust: most tests fake all access outside of the project.
-    let trust = ProjectTrust::without_prompt(root, options.scripts.trust).of(&generation);
+    let trust = ProjectTrust::without_prompt(root, options.trust).of(&generation);
     Ok(Arc::new(move |name: &str| subject(name, &generation, &trust)))
 }
 

@@ -133,7 +133,7 @@ fn compare(
         (left, right) => {
             let [left, right] = [(left, left_request), (right, right_request)]
                 .map(|(kind, request)| comparable(kind, request));
-            (differences(&left, &right, false).into_iter().map(Field::from).collect(), Vec::new())
+            (differences(&left, &right).into_iter().map(Field::from).collect(), Vec::new())
         }
     }
 }
@@ -225,9 +225,7 @@ impl From<Difference> for Field {
                 Self { path, left: None, right: None }
             }
             Change::Moved => Self { path: format!("{path} (position)"), left: recorded, right: now },
-            Change::Changed | Change::Removed | Change::Added | Change::KeyOrder => {
-                Self { path, left: recorded, right: now }
-            }
+            Change::Changed | Change::Removed | Change::Added => Self { path, left: recorded, right: now },
         }
     }
 }

@@ -124,10 +124,6 @@ pub(super) fn extreme(schema: &Value, random: &mut fastrand::Rng, fullest: bool)
     "a".repeat(if fullest { most } else { least })
 }
 
-pub(super) fn is_known_format(format: &str) -> bool {
-    FORMATS.iter().any(|(name, _)| *name == format)
-}
-
 fn samples(schema: &Value) -> Option<&'static [&'static str]> {
     let format = schema.get("format")?.as_str()?;
     FORMATS.iter().find(|(name, _)| *name == format).map(|(_, samples)| *samples)
