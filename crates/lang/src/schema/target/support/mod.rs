@@ -9,9 +9,7 @@
 
 mod anthropic;
 mod gemini;
-mod llama_conditions;
 mod llama_cpp;
-mod llama_pattern;
 mod mcp;
 mod model;
 mod ollama;
