@@ -11,7 +11,7 @@ use deftool_test_support::server::{Act, Answer, Server, event};
 use deftool_worker::{Worker, WorkerConfig};
 use serde_json::{Value, json};
 
-use super::harness::{Ended, FakeTools, ask, config, echo, http, toolbox, with_timers, worker};
+use super::harness::{Ended, FakeTools, ask, config, http, toolbox, with_timers, worker};
 use super::replay::record;
 
 pub(super) fn over_messages(config: WorkerConfig) -> WorkerConfig {
@@ -493,29 +493,6 @@ async fn the_calls_and_the_turns_of_a_recording_are_read() {
     });
     // The second request adds the reply and its results.
     assert_eq!(turns.collect::<Vec<_>>(), [(Some(8), 1, 3), (Some(7), 2, 3)]);
-}
-
-#[tokio::test]
-async fn a_key_split_into_single_characters_is_never_completed() {
-    const KEY: &str = "sk-ant-0123456789abcdef";
-    for (start, kind, member) in [
-        (json!({"type": "text", "text": ""}), "text_delta", "text"),
-        (json!({"type": "thinking", "thinking": ""}), "thinking_delta", "thinking"),
-        (
-            json!({"type": "tool_use", "id": "a", "name": "look", "input": {}}),
-            "input_json_delta",
-            "partial_json",
-        ),
-    ] {
-        let letters: Vec<Value> =
-            KEY.chars().map(|letter| json!({"type": kind, member: letter.to_string()})).collect();
-        let server = Server::script([events(&[block(0, &start, &letters), ended("end_turn")]).end()]);
-        let worker = Worker::start(over_messages(config()), echo(), http(&server.endpoint(), Some(KEY)));
-        let ended = ask(&worker).await;
-        assert!(ended.failed().2.contains("sent the API key back"), "{member}: {ended:?}");
-        let shown = ended.events.iter().map(|event| json!(event).to_string()).collect::<String>();
-        assert!(!shown.contains(&KEY[..12]), "{member}: {shown}");
-    }
 }
 
 #[tokio::test]

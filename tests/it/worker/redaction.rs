@@ -77,22 +77,6 @@ async fn the_end_of_a_body_that_may_be_a_prefix_of_the_key_is_shown() {
     }
 }
 
-#[tokio::test]
-async fn a_key_split_into_single_characters_is_never_completed() {
-    const KEY: &str = "sk-proj-0123456789abcdef";
-    for member in ["content", "reasoning_content"] {
-        let letter = |letter: char| json!({"choices": [{"index": 0, "delta": {member: letter.to_string()}}]});
-        let mut chunks: Vec<Value> = KEY.chars().map(letter).collect();
-        chunks.push(end("stop"));
-        let server = Server::script([Answer::chunks(&chunks)]);
-        let ended = ask(&Worker::start(config(), echo(), http(&server.endpoint(), Some(KEY)))).await;
-        let (.., detail, _) = ended.failed();
-        assert!(detail.contains("sent the API key back"), "{member}: {detail}");
-        let shown = ended.outcome.reasoning.clone().unwrap_or_default() + &ended.outcome.text;
-        assert!(!shown.contains(KEY), "{member}: {shown}");
-    }
-}
-
 /// Skipped items are named in a warning.
 #[tokio::test]
 async fn an_item_with_the_name_of_the_key_is_not_reported() {
@@ -107,7 +91,7 @@ async fn an_item_with_the_name_of_the_key_is_not_reported() {
     let ended = ask(&Worker::start(config, echo(), http(&server.endpoint(), Some(KEY)))).await;
     let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
     assert!(!events.concat().contains(KEY), "{events:?}");
-    assert!(ended.failed().2.contains("sent the API key back"), "{events:?}");
+    assert_eq!(ended.text(), "fine");
 }
 
 fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {

@@ -40,7 +40,7 @@ use super::reply_state::{BodyEnd, ReplyContent, ReplyState, local_error};
 use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
-use crate::event::{ChatEvent, ServerError};
+use crate::event::ChatEvent;
 
 /// The end of the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,11 +140,6 @@ impl StreamDecoder {
     /// Whether further data cannot change the reply: the server sent `[DONE]`, or reported an error.
     pub fn is_done(&self) -> bool {
         self.reply.state.body_end != BodyEnd::Open || self.reply.state.has_error()
-    }
-
-    /// The error that the server reported in the stream, if any.
-    pub fn error(&self) -> Option<&ServerError> {
-        self.reply.state.error()
     }
 
     /// Whether the server sent a finish reason. Only token counts and `[DONE]` may follow.

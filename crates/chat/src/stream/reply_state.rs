@@ -65,10 +65,6 @@ impl ReplyState {
         self.error.is_some()
     }
 
-    pub(super) fn error(&self) -> Option<&ServerError> {
-        self.error.as_ref()
-    }
-
     pub(super) fn is_recognised(&self) -> bool {
         self.content != ReplyContent::Nothing || self.has_error()
     }

@@ -3,7 +3,7 @@
 //! A literal search cannot find them all: every byte of a secret may be escaped or not, so a secret of n bytes has
 //! 2^n percent-encoded forms. A form is therefore a list of [`Unit`]s, each of which matches a byte in any spelling.
 //!
-//! Source: RFC 3986, 2.1 (percent-encoding); RFC 4648, 4 and 5 (base64, standard and URL-safe alphabet).
+//! Source: RFC 8259, 7 (JSON strings); RFC 3986, 2.1 (percent-encoding); RFC 4648, 4 and 5 (base64, standard and URL-safe alphabet).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -89,17 +89,11 @@ impl SecretForms {
         }
         found
     }
-
-    /// Returns the length of the longest form, in bytes.
-    pub(crate) fn longest(&self) -> usize {
-        let longest = |unit: &Unit| unit.spellings().map(Vec::len).max().unwrap_or(0);
-        self.forms.iter().map(|form| form.units.iter().map(longest).sum()).max().unwrap_or(0)
-    }
 }
 
 impl Form {
     fn match_at(&self, text: &[u8], at: usize, found: &mut Match) {
-        // A `%` is literal or begins an escape, so there may be several continuations.
+        // A `%` or a backslash is literal or begins an escape, so there may be several continuations.
         let mut positions = BTreeSet::from([at]);
         let required = self.units.len() - usize::from(self.last_is_optional);
         for (index, unit) in self.units.iter().enumerate() {
@@ -136,6 +130,11 @@ fn spellings(byte: u8) -> Vec<Vec<u8>> {
     for high in hex_digits(byte >> 4) {
         for low in hex_digits(byte & 15) {
             spellings.push(vec![b'%', high, low]);
+            if byte.is_ascii() {
+                let escape = [&b"\\u00"[..], &[high, low]].concat();
+                // Also of a JSON text in a JSON string.
+                spellings.extend([[&b"\\"[..], &escape].concat(), escape]);
+            }
         }
     }
     match byte {

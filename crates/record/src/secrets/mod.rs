@@ -17,7 +17,6 @@ mod reply;
 pub use mask::{Hit, Mask, Secrets, holds_redacted, is_secret_name};
 pub use redaction::Redaction;
 pub use redactor::{REDACTED, Redactor, secrets_of_url};
-pub use reply::{Channel, Frame, frames_of, rewrite_texts, texts_of};
 
 pub(crate) use mask::{is_placeholder, is_same_text};
 pub(crate) use reply::{Piece, redact_reply};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::forms::{Match, SecretForms};
+use super::forms::SecretForms;
 use super::mask::is_secret_name;
 
 /// Replacement of a key.
@@ -112,26 +112,9 @@ impl Redactor {
         (0..text.len()).any(|at| self.secrets.iter().any(|secret| secret.match_at(text, at).end.is_some()))
     }
 
-    /// Returns the start of the first secret in `text`, or of a prefix of a secret at the end of `text`.
-    pub fn start_in(&self, text: &str) -> Option<usize> {
-        let text = text.as_bytes();
-        let starts = |at: &usize| {
-            self.secrets
-                .iter()
-                .map(|secret| secret.match_at(text, *at))
-                .any(|found| found != Match::default())
-        };
-        (0..text.len()).find(starts)
-    }
-
     /// Whether a prefix of a secret with `length` bytes is too long to be ordinary text.
-    pub fn is_distinctive(length: usize) -> bool {
+    fn is_distinctive(length: usize) -> bool {
         length >= MIN_SECRET
-    }
-
-    /// Returns the length of the longest form of a secret, in bytes.
-    pub fn longest(&self) -> usize {
-        self.secrets.iter().map(SecretForms::longest).max().unwrap_or(0)
     }
 
     /// Returns `all` without secrets, up to the first possible secret that is incomplete. The rest is retained.

@@ -57,32 +57,14 @@ pub(crate) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
 }
 
 /// One JSON value of a body.
-pub struct Frame {
+struct Frame {
     /// The position in the body.
-    pub range: Range<usize>,
+    range: Range<usize>,
     value: Value,
 }
 
-impl Frame {
-    /// Whether the frame only adds to texts that the next frame may continue. `false` for a frame that ends a reply.
-    pub fn is_delta(&mut self) -> bool {
-        let has_other_type =
-            self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
-        let mut choices = self.value.get("choices").and_then(Value::as_array).into_iter().flatten();
-        if has_other_type || choices.any(|choice| choice.get("finish_reason").is_some_and(Value::is_string)) {
-            return false;
-        }
-        let mut adds = false;
-        each_text(&mut self.value, &mut String::new(), "", &mut |channel, _| {
-            adds |= channel.is_some();
-            false
-        });
-        adds
-    }
-}
-
 /// Returns the JSON values after each `data:`. A body that is one JSON value is one frame.
-pub fn frames_of(all: &[u8]) -> Vec<Frame> {
+fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
         return vec![Frame { range: 0..all.len(), value }];
     }
@@ -103,44 +85,12 @@ pub fn frames_of(all: &[u8]) -> Vec<Frame> {
 
 /// A text that is split over frames.
 #[derive(Default)]
-pub struct Channel {
+struct Channel {
     /// The complete text.
-    pub text: String,
-    /// For each frame that adds to the text: the start of its addition in the text, and the start of the frame in the
-    /// body.
-    frames: Vec<(usize, usize)>,
+    text: String,
     hits: Vec<Hit>,
     /// Bytes of the text in the frames before the current one, during the second pass.
     passed: usize,
-}
-
-impl Channel {
-    /// Returns the position in the body of the frame that contains byte `at` of the text.
-    pub fn frame_at(&self, at: usize) -> usize {
-        let behind = self.frames.partition_point(|(start, _)| *start <= at);
-        behind.checked_sub(1).and_then(|index| self.frames.get(index)).map_or(0, |(_, frame)| *frame)
-    }
-
-    /// Returns the position in the body of the last frame that adds to the text.
-    pub fn last_frame(&self) -> usize {
-        self.frames.last().map_or(0, |(_, frame)| *frame)
-    }
-}
-
-/// Returns the texts that are split over frames.
-pub fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
-    channels_of(&mut frames).1
-}
-
-/// Returns `all` without the hits of `find` in the texts that are split over its frames.
-pub fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<Hit>) -> Vec<u8> {
-    let find = |text: &str, goes_on| if goes_on { find(text) } else { Vec::new() };
-    let edits = redact_frames(frames_of(&all), &find, &|_| Vec::new());
-    if edits.is_empty() {
-        return all;
-    }
-    let piece = Piece { at_ms: 0, bytes: all.clone() };
-    apply(&edits, &all, vec![piece]).into_iter().flat_map(|piece| piece.bytes).collect()
 }
 
 /// Returns the texts that are split over frames, and the index of each by its name. Marks are numbered in this order.
@@ -148,7 +98,6 @@ fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut channels: Vec<Channel> = Vec::new();
     for frame in frames {
-        let begin = frame.range.start;
         each_text(&mut frame.value, &mut String::new(), "", &mut |channel, text| {
             if let Some(channel) = channel {
                 let number = *numbers.entry(channel.to_owned()).or_insert(channels.len());
@@ -156,9 +105,6 @@ fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
                     channels.push(Channel::default());
                 }
                 if let Some(channel) = channels.get_mut(number) {
-                    if !text.is_empty() {
-                        channel.frames.push((channel.text.len(), begin));
-                    }
                     channel.text.push_str(text);
                 }
             }

@@ -9,14 +9,11 @@
 //! | `inflate` | decodes compressed bodies |
 //! | `probe` | requests that do not involve a model |
 //! | `replay` | answers requests from a recording |
-//! | `key_tail`, `echo` | detect an API key that is split over several deltas of a reply |
 
 mod client;
-mod echo;
 mod http;
 mod inflate;
 mod interface;
-mod key_tail;
 mod probe;
 mod replay;
 mod url;
@@ -29,8 +26,6 @@ pub use replay::ReplayTransport;
 pub use client::http_client;
 pub use url::shown_url;
 
-pub(crate) use echo::EchoGuard;
 pub(crate) use interface::api_path;
-pub(crate) use key_tail::{Fed, KeyTail};
 pub(crate) use probe::{Answer, Prober, busy_slots};
 pub(crate) use url::{endpoint_url, has_user, is_anthropic, is_on_this_machine, is_version, server_page};

@@ -23,7 +23,7 @@ use super::timers::StreamTimers;
 use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
 use crate::time::until;
-use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, TransportError};
+use crate::transport::{Incoming, Outgoing, TransportError};
 
 /// Time limit for a body to end after its last event.
 const DONE_GRACE: Duration = Duration::from_millis(50);
@@ -40,15 +40,11 @@ enum Stop {
     By(Option<Failure>),
     /// The request machine ended the request, or only waits for the end of the reply.
     ByMachine,
-    /// The server sent the API key back. The reply is discarded.
-    EchoedKey,
 }
 
 /// The state of reading a reply.
 struct Reading<'a> {
     timers: StreamTimers<'a>,
-    tail: KeyTail<'a>,
-    guard: EchoGuard<'a>,
     decoder: StreamDecoder,
 }
 
@@ -63,16 +59,13 @@ impl Turn<'_> {
     ) -> Result<ReplyEnd, RequestEnded> {
         let Accepted { mut open, body, streaming: _streaming } = accepted;
         let task = self.task;
-        let (url, status) = (self.url(), open.incoming.status);
-        let redactor = task.shared.transport.redactor();
+        let status = open.incoming.status;
         let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
         let mut reading = Reading {
             timers: StreamTimers::new(&task.shared.config.timers),
-            tail: KeyTail::new(redactor),
-            guard: EchoGuard::new(redactor),
             decoder: StreamDecoder::new(self.api, names),
         };
-        let end = match self.read_body(&mut open, &mut reading).await {
+        let end = match self.read_pieces(&mut open, &mut reading).await {
             Ok(end) => end,
             Err(stop) => {
                 // Before the end is published: the slot drains first, and is then returned.
@@ -88,9 +81,6 @@ impl Turn<'_> {
         let is_ended = reading.decoder.has_finish_reason() || reading.decoder.is_done();
         let mut events = Vec::new();
         let notes = reading.decoder.finish(end, &mut events);
-        if reading.guard.completes_key(&events) || reading.guard.is_in_notes(&notes) {
-            return Err(self.fail(echoed_key(url)));
-        }
         if !is_ended && events.iter().any(is_broken) && is_lost(task, self.total).await {
             task.close(self.run, task.record.stop_reason());
             self.feed(&mut events);
@@ -128,14 +118,10 @@ impl Turn<'_> {
 
     /// Ends the request while its reply is read. Exit calls that are complete become signals.
     fn stop_reading(&mut self, stop: Stop, reading: Reading<'_>) -> RequestEnded {
-        let Reading { mut guard, decoder, .. } = reading;
         let mut events = Vec::new();
         let end = TransportEnd::Broken { error: String::from("reading the reply was stopped") };
-        let notes = decoder.finish(end, &mut events);
-        let is_echo = guard.completes_key(&events) || guard.is_in_notes(&notes);
+        reading.decoder.finish(end, &mut events);
         match stop {
-            Stop::EchoedKey => return self.fail(echoed_key(self.url())),
-            _ if is_echo => return self.fail(echoed_key(self.url())),
             Stop::By(failure) => self.task.close(self.run, failure),
             Stop::ByMachine => {}
         }
@@ -172,26 +158,6 @@ impl Turn<'_> {
                 format!("{url}: the reply contains {items}; only text and function calls are supported");
             self.task.publish_own(self.run, Event::Warning { message });
         }
-    }
-
-    /// Reads the body to its end. The last bytes never contain a part of the API key.
-    async fn read_body(
-        &mut self,
-        open: &mut OpenResponse,
-        reading: &mut Reading<'_>,
-    ) -> Result<TransportEnd, Stop> {
-        let mut read = self.read_pieces(open, reading).await;
-        let Reading { tail, decoder, .. } = reading;
-        let is_whole =
-            matches!(read, Ok(TransportEnd::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
-        let rest = if is_whole { tail.finish() } else { tail.cut() };
-        if !rest.is_empty()
-            && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
-            && let Err(stop) = self.take(&rest, Instant::now(), reading)
-        {
-            read = Err(stop);
-        }
-        read
     }
 
     async fn read_pieces(
@@ -250,10 +216,7 @@ impl Turn<'_> {
                 None if is_late => return self.end_late(open, &reading.timers),
                 None => continue,
             };
-            let taken = match reading.tail.feed(bytes) {
-                Fed::Pass(bytes) => self.take(&bytes, now, reading),
-                Fed::KeyCompleted(bytes) => self.take(&bytes, now, reading).and(Err(Stop::EchoedKey)),
-            };
+            let taken = self.take(&bytes, now, reading);
             // Also done if this chunk ends the request: a server that is generating detects a disconnect.
             if reading.timers.any_token() || reading.decoder.has_finish_reason() {
                 open.exchange.close();
@@ -286,16 +249,13 @@ impl Turn<'_> {
     /// Processes a chunk of the body, received at `now`: decodes it, records it, and passes its events to the request
     /// machine.
     fn take(&mut self, bytes: &[u8], now: Instant, reading: &mut Reading<'_>) -> Result<(), Stop> {
-        let Reading { timers, guard, decoder, .. } = reading;
+        let Reading { timers, decoder } = reading;
         let task = self.task;
         // The text is appended to these after the bytes are decoded.
         task.record.prefetch_end();
         prefetch_end(self.run.text().as_bytes());
         let mut events = Vec::new();
         decoder.feed(bytes, &mut events);
-        if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
-            return Err(Stop::EchoedKey);
-        }
         if !bytes.is_empty() {
             task.write_data(bytes, now);
         }
@@ -420,10 +380,6 @@ impl Turn<'_> {
             }
         }
         let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
-        let guard = EchoGuard::new(task.shared.transport.redactor());
-        if guard.is_in_error(&refusal.error) || guard.is_in_json(&body) {
-            return Err(self.fail(echoed_key(self.url())));
-        }
         if !body.is_empty() {
             task.write_data(&body, Instant::now());
         }
@@ -488,11 +444,6 @@ fn is_overload(error: &ServerError) -> bool {
         | ServerErrorKind::Unauthorized
         | ServerErrorKind::Http => false,
     }
-}
-
-fn echoed_key(url: &str) -> Failure {
-    let detail = format!("{url} sent the API key back; the reply was ended before it could be shown");
-    Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
 }
 
 /// Whether a body is an event stream without content: comments, `[DONE]`, chunks without a choice.
