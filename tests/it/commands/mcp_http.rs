@@ -240,9 +240,11 @@ fn clients_that_connect_at_once_are_all_served() {
     let project = project();
     let (_server, url) = start_http(&project, &[]);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let connected: Vec<TcpStream> = (0..200).map(|_| connect(&url)).collect();
-    for mut stream in connected {
-        write_request(&mut stream, &ACCEPTED, &list);
+    let mut connected: Vec<TcpStream> = (0..200).map(|_| connect(&url)).collect();
+    for stream in &mut connected {
+        write_request(stream, &ACCEPTED, &list);
+    }
+    for stream in connected {
         let answer = receive(stream);
         assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
     }
