@@ -7,8 +7,8 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::cost::{BoundedSchema, Failure};
-use super::pointer::{escape, steps, unescape};
+use super::cost::BoundedSchema;
+use super::pointer::{steps, unescape};
 use super::strict_reply::restore;
 use crate::spec::nearest;
 
@@ -167,7 +167,7 @@ impl ArgumentValidator {
             return Vec::new();
         }
         if !self.cost.allows_errors(&arguments) {
-            return violations_of(&self.cost.first_failure(&arguments), &arguments);
+            return vec![DetailedViolation::of_all(MISMATCH)];
         }
         let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
         let found: Vec<_> = errors.map(|error| DetailedViolation::of(&error, self.cost.schema())).collect();
@@ -208,34 +208,6 @@ impl DetailedViolation {
         let violation = Violation { path: String::new(), message: message.to_owned() };
         Self { violation, instance: String::new(), schema: String::new(), missing: None }
     }
-}
-
-/// Describes the only failure that is known of arguments.
-fn violations_of(failure: &Failure, arguments: &Value) -> Vec<DetailedViolation> {
-    let Some(value) = arguments.pointer(&failure.instance) else {
-        return vec![DetailedViolation::of_all(MISMATCH)];
-    };
-    let assertions = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
-    let assertions = assertions.build(&failure.assertions);
-    let errors = assertions.iter().flat_map(|assertions| assertions.iter_errors(value));
-    let errors = errors.take(MAX_VIOLATIONS);
-    let mut found: Vec<_> = errors.map(|error| DetailedViolation::of(&error, &failure.assertions)).collect();
-    if found.is_empty() {
-        found.push(DetailedViolation::of_all(MISMATCH));
-        if let Some((key, tags)) = &failure.tags
-            && let Some(violation) = found.first_mut()
-        {
-            violation.instance =
-                if value.get(key).is_some() { format!("/{}", escape(key)) } else { String::new() };
-            violation.violation.message = shorten(&format!("`{key}` must be one of {}", tags.join(", ")));
-        }
-    }
-    for violation in &mut found {
-        violation.instance = format!("{}{}", failure.instance, violation.instance);
-        violation.schema = format!("{}{}", failure.schema, violation.schema);
-        violation.violation.path = path_of_pointer(&violation.instance);
-    }
-    found
 }
 
 fn violation(error: &ValidationError<'_>, schema: &Value) -> (String, Violation) {

@@ -12,12 +12,12 @@ use crate::schema::pointer::of_reference;
 pub(super) enum Scope<'v> {
     /// The same value.
     Same,
+    /// The same value, if another subschema decides so, or its result is one of several.
+    Choice,
     /// The member with this name.
     Member(&'v str),
-    /// All members.
+    /// All members, or those that no other keyword names.
     Members,
-    /// All members that are not in `properties`.
-    OtherMembers,
     /// The names of all members.
     Names,
     /// The item at this index.
@@ -116,12 +116,15 @@ impl<'v> Graph<'v> {
         }
         for (keyword, value) in members {
             match (keyword.as_str(), value) {
-                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                ("allOf", Value::Array(schemas)) => {
                     schemas.iter().try_for_each(|schema| visit(Scope::Same, schema))?;
                 }
-                ("not" | "if" | "then" | "else", schema) => visit(Scope::Same, schema)?,
+                ("anyOf" | "oneOf", Value::Array(schemas)) => {
+                    schemas.iter().try_for_each(|schema| visit(Scope::Choice, schema))?;
+                }
+                ("not" | "if" | "then" | "else", schema) => visit(Scope::Choice, schema)?,
                 ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
-                    schemas.values().try_for_each(|schema| visit(Scope::Same, schema))?;
+                    schemas.values().try_for_each(|schema| visit(Scope::Choice, schema))?;
                 }
                 ("properties", Value::Object(named)) => {
                     named.iter().try_for_each(|(name, schema)| visit(Scope::Member(name), schema))?;
@@ -130,7 +133,7 @@ impl<'v> Graph<'v> {
                     named.values().try_for_each(|schema| visit(Scope::Members, schema))?;
                 }
                 ("additionalProperties" | "unevaluatedProperties", schema) => {
-                    visit(Scope::OtherMembers, schema)?;
+                    visit(Scope::Members, schema)?;
                 }
                 ("propertyNames", schema) => visit(Scope::Names, schema)?,
                 ("items" | "prefixItems", Value::Array(schemas)) => {

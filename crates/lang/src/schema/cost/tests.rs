@@ -50,25 +50,20 @@ fn references_that_expand_without_end_for_one_value_are_rejected() {
     assert_eq!(error(&tower(14, 2, all("allOf"))), None);
 }
 
-/// The size of these schemas has no limit: each level is for other values.
+/// Each level of these schemas is for other values, but several subschemas of a level are for the same one.
 #[test]
-fn references_that_expand_for_members_are_limited_by_the_value() {
-    let towers = ["properties", "patternProperties"].map(|keyword| tower(12, 10, named(keyword)));
-    let lists = tower(12, 10, all("prefixItems"));
-    let pairs = [["items", "contains"], ["propertyNames", "additionalProperties"]];
-    let pairs = pairs.map(|keywords| tower(40, 2, pair(keywords)));
-    for schema in towers.iter().chain(&pairs).chain([&lists]) {
-        let validator = ArgumentValidator::compile("t", schema).unwrap();
+fn references_that_expand_for_one_member_are_rejected() {
+    for pair in [["items", "contains"], ["propertyNames", "additionalProperties"]].map(pair) {
+        assert_eq!(error(&tower(40, 2, pair)), Some(CostError::Large));
+    }
+    assert_eq!(error(&tower(12, 10, named("patternProperties"))), Some(CostError::Large));
+    // One path leads to each value.
+    for schema in [tower(12, 10, named("properties")), tower(12, 10, all("prefixItems"))] {
+        let validator = ArgumentValidator::compile("t", &schema).unwrap();
         assert!(!validator.is_valid(&json!(5)), "{schema}");
         assert!(validator.is_valid(&json!({"y": 5})), "{schema}");
+        assert_eq!(validator.validate(&json!({"x": 5})), Ok(()));
     }
-    let deep = |inner: fn(Value) -> Value| json!({"x": (0..12).fold(json!("a"), |value, _| inner(value))});
-    let refused =
-        |schema: &Value, value: &Value| !BoundedSchema::new(schema).unwrap().is_within(100_000, true, value);
-    // A path through `properties` leads to one value.
-    assert!(!refused(&towers[0], &deep(|value| json!({"p3": value}))));
-    assert!(refused(&towers[1], &deep(|value| json!({"p0 p1 p2 p3 p4 p5 p6 p7 p8 p9": value}))));
-    assert!(refused(&pairs[0], &json!({"x": (0..40).fold(json!([]), |value, _| json!([value]))})));
 }
 
 /// A validator searches for tags and for evaluated members along every path when it compiles a schema.
@@ -90,7 +85,7 @@ fn what_compiles_without_end_is_rejected() {
     assert_eq!(error(&tower(14, 2, evaluated)), Some(CostError::Large));
     assert_eq!(error(&tower(4, 2, evaluated)), None);
     let cycle = json!({"allOf": vec![level(0); 10]});
-    assert_eq!(error(&json!({"anyOf": vec![level(0); 3], "$defs": {"d0": cycle}})), Some(CostError::Large));
+    assert_eq!(error(&json!({"anyOf": vec![level(0); 3], "$defs": {"d0": cycle}})), Some(CostError::Endless));
 }
 
 #[test]
@@ -146,9 +141,11 @@ fn validate_the_deepest_schemas() {
     let validator = ArgumentValidator::compile("t", &list).unwrap();
     let deep = |levels, end| (0..levels).fold(end, |inner, _| json!([inner]));
     let levels = MAX_DEPTH / 3 - 1;
-    assert!(validator.is_valid(&deep(levels, json!(1))));
     assert_eq!(validator.validate(&deep(levels, json!("x"))).unwrap_err().len(), 1);
-    let violations = validator.validate(&deep(MAX_DEPTH, json!(1))).unwrap_err();
+    // The schema has four levels for each of the list.
+    let levels = MAX_RECURSION / 4 - 1;
+    assert!(validator.is_valid(&deep(levels, json!(1))));
+    let violations = validator.validate(&deep(levels + 1, json!(1))).unwrap_err();
     assert_eq!(violations[0].message, "the schema needs too many steps to validate this value");
 }
 
@@ -176,41 +173,25 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn a_recursive_schema_is_limited_by_the_value() {
+fn errors_are_not_remembered() {
     let twice = json!({"$ref": "#", "description": "again"});
     let schema = json!({"allOf": [{"properties": {"a": twice}}, {"properties": {"a": twice}}]});
     let schema = BoundedSchema::new(&schema).unwrap();
-    assert!(schema.is_within(10_000, true, &nested(10)));
-    assert!(schema.allows(&nested(60)));
-    // Errors are not remembered.
-    assert!(!schema.is_within(100_000, false, &nested(60)));
+    assert!(schema.allows(&nested(60)) && !schema.allows_errors(&nested(60)));
+    assert!(schema.allows_errors(&nested(10)));
     // Each value is visited once.
     let tree = BoundedSchema::new(&json!({"properties": {"a": {"$ref": "#"}}})).unwrap();
-    assert!(tree.allows(&nested(100)));
-}
-
-/// Twenty kinds of blocks, each with a list of blocks of any kind.
-#[test]
-fn schemas_that_refer_to_each_other_are_small() {
-    let all: Vec<Value> = (0..20).map(|number| json!({"$ref": format!("#/$defs/d{number}")})).collect();
-    let block = json!({"type": "object", "properties": {"a": {"items": {"anyOf": all}}}});
-    let definitions: Map<String, Value> =
-        (0..20).map(|number| (format!("d{number}"), block.clone())).collect();
-    let schema = BoundedSchema::new(&json!({"$ref": "#/$defs/d0", "$defs": definitions})).unwrap();
-    assert!(schema.allows(&json!({"a": [{"a": [{"a": []}, {}]}, {}]})));
-    // Each level of lists multiplies the paths by twenty.
-    let deep = (0..10).fold(json!({}), |inner, _| json!({"a": [inner]}));
-    assert!(!schema.is_within(100_000, true, &deep));
+    assert!(tree.allows(&nested(100)) && tree.allows_errors(&nested(100)));
 }
 
 #[test]
 fn a_cycle_without_progress_ends() {
     let schema = BoundedSchema::new(&json!({"anyOf": [{"$ref": "#"}, {"type": "object"}]})).unwrap();
-    assert!(schema.allows(&nested(10)));
+    assert!(schema.allows(&nested(10)) && schema.allows_errors(&nested(10)));
     // For one value, every order of schemas that refer to each other is a path.
-    let all: Vec<Value> = (0..14).map(|number| json!({"$ref": format!("#/$defs/d{number}")})).collect();
+    let all: Vec<Value> = (0..12).map(|number| json!({"$ref": format!("#/$defs/d{number}")})).collect();
     let definitions: Map<String, Value> =
-        (0..14).map(|number| (format!("d{number}"), json!({"anyOf": all}))).collect();
+        (0..12).map(|number| (format!("d{number}"), json!({"anyOf": all}))).collect();
     let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
     assert_eq!(error(&schema), Some(CostError::Large));
 }
@@ -219,10 +200,9 @@ fn a_cycle_without_progress_ends() {
 fn nested_searches_for_evaluated_members_are_counted() {
     let mut schema = json!({"properties": {"b": {}}});
     for _ in 0..30 {
-        schema = json!({"allOf": [schema], "unevaluatedProperties": {"$ref": "#/$defs/s"}});
+        schema = json!({"allOf": [schema], "unevaluatedProperties": {"type": "string"}});
     }
-    schema["$defs"] = json!({"s": {"properties": {"a": {"$ref": "#/$defs/s"}}}});
-    assert!(!BoundedSchema::new(&schema).unwrap().is_within(100_000, true, &json!({"b": 1})));
+    assert_eq!(error(&schema), Some(CostError::Large));
 }
 
 #[test]
@@ -286,63 +266,28 @@ fn kinds(count: usize, union: &str, is_required: bool) -> Value {
     json!({"type": "object", "properties": {"doc": {union: all}}, "$defs": definitions})
 }
 
-/// Validation takes 140 µs at a depth of 60 if the tag is required, and 310 µs if it is not. A tag that is not required
-/// and follows the children takes 0.5 s, which is more than this model can show to be limited.
+/// Validation takes less than a millisecond at a depth of 60, and 0.5 s if the tag follows the children.
 #[test]
 fn deep_trees_of_tagged_kinds_are_allowed() {
-    let tree = |depth: usize, is_first: bool| {
-        let node = |inner: Value, level: usize| match (format!("k{}", level % 10), is_first) {
-            (kind, true) => {
-                json!({"type": kind, "children": [inner, {"type": "k3"}], "body": {"type": "k2"}})
-            }
-            (kind, false) => json!({"children": [inner, {"type": "k3"}], "type": kind}),
-        };
-        json!({"doc": (0..depth).fold(json!({"type": "k1"}), node)})
+    let node = |inner: Value, level: usize| {
+        let kind = format!("k{}", level % 10);
+        json!({"type": kind, "children": [inner, {"type": "k3"}], "body": {"type": "k2"}})
     };
+    let tree = |depth: usize| json!({"doc": (0..depth).fold(json!({"type": "k1"}), node)});
     for union in ["oneOf", "anyOf"] {
-        for (is_required, is_first) in [(true, true), (true, false), (false, true)] {
+        for is_required in [true, false] {
             let schema = BoundedSchema::new(&kinds(10, union, is_required)).unwrap();
-            for depth in [20, 60] {
-                let value = tree(depth, is_first);
-                assert!(schema.is_within(100_000, true, &value), "{union} {is_required} {is_first} {depth}");
-            }
+            assert!(schema.allows(&tree(20)) && schema.allows(&tree(60)), "{union} {is_required}");
             // All branches are described.
-            assert!(!schema.is_within(100_000, false, &tree(20, is_first)));
+            assert!(!schema.allows_errors(&tree(20)));
         }
-        let schema = BoundedSchema::new(&kinds(10, union, false)).unwrap();
-        assert!(!schema.is_within(100_000, true, &tree(20, false)));
     }
-    // Two branches are too few for the validator to read their tags.
-    assert!(!BoundedSchema::new(&kinds(2, "oneOf", true)).unwrap().is_within(1_000, true, &tree(60, false)));
+    let validator = ArgumentValidator::compile("t", &kinds(10, "oneOf", true)).unwrap();
+    let wrong = json!({"doc": (0..20).fold(json!({"type": "other"}), node)});
+    assert_eq!(validator.validate(&wrong).unwrap_err()[0].to_string(), "it does not match the schema");
 }
 
-/// The errors of these values are too many to describe: each level has ten branches. The location of one is known.
-#[test]
-fn the_location_of_a_deep_failure_is_reported() {
-    for (leaf, path, message) in [
-        (json!({"type": "k1", "children": 5}), ".children", "5 is not of type \"array\""),
-        (
-            json!({"type": "k1", "body": {"type": "k2", "body": 5}}),
-            ".body.body",
-            "it does not match the schema",
-        ),
-        (json!({"type": "other"}), ".type", "`type` must be one of k0, k1, k2, k3, k4, k5, k6, k7, k8, k9"),
-        (json!({}), "", "`type` must be one of k0, k1, k2, k3, k4, k5, k6, k7, k8, k9"),
-        (json!(5), "", "it does not match the schema"),
-    ] {
-        let schema = kinds(10, "oneOf", true);
-        let validator = ArgumentValidator::compile("t", &schema).unwrap();
-        let deep = (0..20).fold(leaf, |inner, _| json!({"type": "k7", "children": [{"type": "k3"}, inner]}));
-        let violations = validator.validate(&json!({"doc": deep})).unwrap_err();
-        let expected = format!(".doc{}{path}", ".children[1]".repeat(20));
-        assert_eq!(
-            (violations[0].path.as_str(), violations[0].message.as_str()),
-            (expected.as_str(), message)
-        );
-    }
-}
-
-/// The reference is the validator, which counts the texts that it visits.
+/// Counts the texts that a validator visits, which are at most the subschemas for one value times the values.
 #[test]
 fn a_validator_takes_at_most_the_counted_steps() {
     use std::sync::Arc;
@@ -354,40 +299,33 @@ fn a_validator_takes_at_most_the_counted_steps() {
         let members = members.into_iter().filter(|_| random.u8(0..5) > 0);
         members.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>()
     };
-    let mut visited_by_some = 0;
-    for round in 0..300_usize {
-        let count = 2 + round % 4;
-        let union = ["anyOf", "oneOf"][round % 2];
+    let mut most = 0;
+    for round in 0..120_usize {
+        let count = 2 + round % 6;
+        let union = ["anyOf", "oneOf", "allOf"][round % 3];
         let all: Vec<Value> =
             (0..count).map(|number| json!({"$ref": format!("#/$defs/k{number}")})).collect();
-        let kind = |(number, kind): (usize, Map<String, Value>)| {
-            (
-                format!("k{number}"),
-                json!({"properties": kind, "required": [if number % 2 == 0 { "type" } else { "text" }]}),
-            )
-        };
-        let members = (0..count).map(|number| {
-            shuffled(vec![
-                ("type", json!({"const": format!("k{number}")})),
+        let kind = |number: usize| {
+            let members = shuffled(vec![
                 ("text", json!({"type": "string", "format": "probe"})),
                 ("children", json!({"items": {union: all}})),
                 ("body", json!({"$ref": format!("#/$defs/k{}", round % count)})),
-            ])
-        });
-        let definitions: Map<String, Value> =
-            members.collect::<Vec<_>>().into_iter().enumerate().map(kind).collect();
+                ("more", json!({union: all})),
+            ]);
+            (format!("k{number}"), json!({"properties": members}))
+        };
+        let definitions: Map<String, Value> = (0..count).map(kind).collect();
         let schema = json!({union: all, "$defs": definitions});
-        let mut value = json!({"type": "k0", "text": "a"});
-        for level in 0..6 {
-            let kind = format!("k{}", (round + level) % (count + 1));
-            let text = json!("a");
-            value = Value::Object(shuffled(vec![
-                ("type", json!(kind)),
-                ("text", text),
-                ("children", json!([value, {"type": "k1", "text": "b"}])),
-                ("body", json!({"text": "c", "type": "k0"})),
-            ]));
-        }
+        let leaf = json!({"text": "a"});
+        let value = (0..7).fold(leaf, |inner, _| {
+            let parts = vec![
+                ("text", json!("a")),
+                ("children", json!([inner, {"text": "b"}])),
+                ("body", json!({"text": "c"})),
+                ("more", inner.clone()),
+            ];
+            Value::Object(shuffled(parts))
+        });
         let visits = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&visits);
         let validator = jsonschema::options()
@@ -398,11 +336,11 @@ fn a_validator_takes_at_most_the_counted_steps() {
             .unwrap();
         let _ = validator.is_valid(&value);
         let visited = visits.load(Ordering::Relaxed);
-        visited_by_some += usize::from(visited > 5);
+        most = most.max(visited);
         let bounded = BoundedSchema::new(&schema).unwrap();
-        assert!(!bounded.is_within(visited.saturating_sub(1), true, &value), "{visited} {schema} {value}");
+        assert!(visited <= bounded.size * size_of(&value), "{visited} {schema} {value}");
     }
-    assert!(visited_by_some > 50, "{visited_by_some}");
+    assert!(most > 1_000, "{most}");
 }
 
 /// What is sent does not replace references by their targets.
@@ -410,7 +348,7 @@ fn a_validator_takes_at_most_the_counted_steps() {
 fn the_output_for_targets_does_not_expand_references() {
     use crate::schema::{Target, limitations, offered_parameters, restore, strict_parameters};
 
-    let towers = ["properties", "patternProperties"].map(|keyword| tower(12, 10, named(keyword)));
+    let towers = [tower(12, 10, named("properties")), tower(12, 10, all("prefixItems"))];
     let unions = tower(12, 10, |all| json!({"type": "object", "properties": {"a": {"anyOf": all}}}));
     for schema in towers.into_iter().chain([unions]) {
         for target in Target::ALL {
