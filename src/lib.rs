@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let worker = deftool::Worker::open("path/to/project").start().await?;
+//! let worker = deftool::open("path/to/project").start().await?;
 //! let outcome = worker.ask("What is the weather in Paris?").await?;
 //! println!("{}", outcome.text);
 //! # Ok(())
@@ -30,6 +30,7 @@
 //! | [`stub`] | a model server for tests |
 
 pub use deftool_chat::request::{BiosProvider, Event, Outcome};
+pub use deftool_engine::open;
 pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 
 pub mod worker;
@@ -375,7 +376,7 @@ pub mod process {
 /// }
 /// let program = HelperProgram::this_program([String::from("script-host")])?;
 /// let options = RunnerOptions { isolation: Isolation::Processes(program), ..RunnerOptions::default() };
-/// let worker = Worker::open("path/to/project").scripts(options).start().await?;
+/// let worker = deftool::open("path/to/project").scripts(options).start().await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -410,7 +411,7 @@ pub mod script {
 ///     Reply::new().call("get_weather", &json!({"location": "Paris", "unit": "celsius"})),
 ///     Reply::new().text("It is 21 degrees."),
 /// ]))?;
-/// let worker = Worker::open("examples/quickstart").endpoint(stub.endpoint()).start().await?;
+/// let worker = deftool::open("examples/quickstart").endpoint(stub.endpoint()).start().await?;
 /// assert_eq!(worker.ask("Is it warm in Paris?").await?.text, "It is 21 degrees.");
 /// assert_eq!(stub.failures(), Vec::<String>::new());
 /// # Ok(())

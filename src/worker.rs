@@ -1,6 +1,6 @@
 //! The worker loop.
 //!
-//! [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request, and [`Worker::events`]
+//! [`open`](crate::open()) connects to the server of a project. [`Worker::submit`] starts a request, and [`Worker::events`]
 //! returns its events. [`Worker::stream`] does both; dropping the stream cancels the request. A program can answer
 //! approvals, set permissions and record requests:
 //!
@@ -19,7 +19,7 @@
 //!         :args ((:name "article" :type string :description "Its number.")))"#,
 //!     |arguments| async move { Ok(json!({"article": arguments["article"], "stock": 12})) },
 //! )?;
-//! let worker = Worker::open("path/to/project").tool(stock).approvals(Approvals::Ask).queue(10).start().await?;
+//! let worker = deftool::open("path/to/project").tool(stock).approvals(Approvals::Ask).queue(10).start().await?;
 //!
 //! let recorder = Recorder::create(Path::new("session.jsonl"))?;
 //! let mut request = SubmitRequest::prompt("How many of article 7 are left?");
@@ -105,7 +105,7 @@
 //! let mut permissions = PermissionSet::default();
 //! permissions.server.insert(String::from("llama-server --port {port} -m model.gguf"));
 //! permissions.net.insert(String::from("api.example.org"));
-//! let opened = Worker::open("path/to/project").trust(Trust::Only(permissions.into())).start().await;
+//! let opened = deftool::open("path/to/project").trust(Trust::Only(permissions.into())).start().await;
 //! let worker = match opened {
 //!     Ok(worker) => worker,
 //!     Err(OpenError::NotTrusted { missing }) => return Err(format!("it also needs {}", missing.len()).into()),
@@ -145,7 +145,7 @@
 //!
 //! fn prepared() -> Result<OpenWorker, InvalidSpec> {
 //!     let now = OwnTool::new(r#"(deftool :name "now" :description "Return the time.")"#, |_| async { Ok(12.into()) })?;
-//!     Ok(Worker::open("path/to/project").trust(Small).tool(now))
+//!     Ok(deftool::open("path/to/project").trust(Small).tool(now))
 //! }
 //!
 //! fn connected(config: WorkerConfig, tools: Arc<dyn ToolSource>) -> Result<Worker, String> {
@@ -216,13 +216,13 @@
 //!     }
 //! }
 //!
-//! let open = Worker::open("path/to/project").observer(Arc::new(Slow));
+//! let open = deftool::open("path/to/project").observer(Arc::new(Slow));
 //! ```
 
+pub use deftool_engine::{Notices, OpenError, OpenWorker, ProjectTrust};
 pub use deftool_record::{Recorder, RecordingError, Secrets, Session};
 pub use deftool_worker::{
     Approvals, AskError, EventStream, HttpTransport, Incoming, InvalidSpec, NotReady, Observation, Observer,
-    OpenError, OpenWorker, Outgoing, OwnTool, RequestObserver, RequestStream, ResultError, SubmitError,
-    SubmitRequest, ToolSource, Toolbox, Transport, TransportError, TrustSource, Worker, WorkerConfig,
-    WorkerState, WorkerStatus,
+    Outgoing, OwnTool, RequestObserver, RequestStream, ResultError, SubmitError, SubmitRequest, ToolSource,
+    Toolbox, Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
 };

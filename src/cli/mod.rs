@@ -7,15 +7,14 @@ mod commands;
 mod options;
 mod outcome;
 mod project;
-pub mod serve;
 mod terminal;
 mod worker;
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use deftool_engine::serve_parent;
 use serde_json::json;
 
 use commands::Arguments;
@@ -25,21 +24,12 @@ use terminal::output;
 
 /// Runs the command given on the command line.
 pub fn main() -> ExitCode {
-    program(run)
-}
-
-/// Runs a program, whose executable is also the host of its scripts and the guard of its programs.
-fn program(run: impl FnOnce() -> ExitCode) -> ExitCode {
     deftool_script::return_large_blocks();
     // The processes that deftool starts itself have no options.
-    let result = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
-        Some(engine::SCRIPT_HOST) => {
-            engine::prepare(None).and_then(|()| deftool_script::serve_isolated().map_err(CliError::Runtime))
-        }
-        Some(engine::GUARD) => deftool_process::serve_guard().map_err(CliError::Runtime),
-        _ => return run(),
-    };
-    finish(result.map(|()| Exit::Clean), false)
+    match serve_parent() {
+        Some(served) => finish(served.map(|()| Exit::Clean).map_err(CliError::Runtime), false),
+        None => run(),
+    }
 }
 
 /// Parses the command line and runs the command. clap exits with 2 on usage errors and with 0 on --help and --version.
@@ -103,7 +93,7 @@ fn prints_json(options: &ArgMatches) -> bool {
 fn finish(result: Result<Exit, CliError>, json: bool) -> ExitCode {
     // No program started by a script may outlive this process.
     deftool_process::kill_programs();
-    worker::telemetry::finish();
+    deftool_engine::telemetry::finish(&output::notices());
     match result {
         Ok(exit) => match output::stdout_error() {
             Some(error) => {

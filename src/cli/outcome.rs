@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use deftool_engine::OpenError;
 use deftool_project::ProjectError;
 use deftool_record::{RecordingError, TimelineError};
 use deftool_worker::EndpointError;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::terminal::interrupt::{exit_code, is_ending};
+
+pub(in crate::cli) use deftool_engine::environment;
 
 /// The outcome of a command, mapped to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +73,12 @@ pub(in crate::cli) fn listen_error(address: SocketAddr, error: &std::io::Error) 
     format!("cannot listen on {address}: {error}{hint}")
 }
 
-/// Returns the value of an environment variable, unless it is blank.
-pub(in crate::cli) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+impl From<OpenError> for CliError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Project(error) => Self::Project(error),
+            OpenError::Endpoint(error) => Self::Endpoint(error),
+            error => Self::Usage(error.to_string()),
+        }
+    }
 }

@@ -11,7 +11,7 @@
 //! if let Some(settings) = Settings::from_environment()? {
 //!     let telemetry = Telemetry::start(settings)?;
 //!     let redaction = Redaction::new(Some("the API key"), Secrets::default());
-//!     let open = Worker::open("path/to/project").observer(telemetry.observer(redaction));
+//!     let open = deftool::open("path/to/project").observer(telemetry.observer(redaction));
 //!     println!("{}", open.start().await?.ask("What is the weather in Paris?").await?.text);
 //!     let lost = telemetry.shutdown(Duration::from_secs(2));
 //! }

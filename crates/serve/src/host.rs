@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use deftool::cli::serve::OpenFailure;
 use deftool_process::lock;
 use deftool_worker::Worker;
 use futures_util::future::BoxFuture;
 use restate_sdk::errors::{HandlerError, TerminalError};
 
 use crate::bridge::RestateJournal;
+use crate::workers::OpenFailure;
 
 /// The data and functions that the host program provides for the services.
 pub struct Host {

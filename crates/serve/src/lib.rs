@@ -24,9 +24,10 @@ mod bridge;
 mod host;
 mod protocol;
 mod service;
+mod workers;
 
 pub use bridge::RestateJournal;
-pub use deftool::cli::serve::OpenFailure;
 pub use host::{Host, OpenWorker};
 pub use protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
 pub use service::serve;
+pub use workers::{OpenFailure, ServeOptions, Workers, report};

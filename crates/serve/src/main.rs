@@ -2,12 +2,15 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
-use deftool::cli::serve::{ServeOptions, Stop, Workers, main as run, report};
-use deftool_serve::{Host, RestateJournal, serve};
+use deftool_engine::{Notices, prepare, serve_parent, telemetry};
+use deftool_serve::{Host, RestateJournal, ServeOptions, Workers, report, serve};
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run the workers of a deftool project on Restate, so that several machines share the requests.
 #[derive(Debug, Parser)]
@@ -30,30 +33,54 @@ struct Arguments {
     options: ServeOptions,
 }
 
-impl AsRef<ServeOptions> for Arguments {
-    fn as_ref(&self) -> &ServeOptions {
-        &self.options
-    }
-}
+/// Time limit for blocked threads at the end.
+const LAST_WORK: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
+    deftool_script::return_large_blocks();
+    // The processes that this program starts itself have no options.
+    let ended = match serve_parent() {
+        Some(served) => served.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
+        None => run(Arguments::parse()),
+    };
+    // No program started by a script may outlive this process.
+    deftool_process::kill_programs();
+    telemetry::finish(&Notices::new(report));
+    ended.unwrap_or_else(|message| {
+        report(&format!("error: {message}"));
+        ExitCode::from(2)
+    })
+}
+
+fn run(Arguments { listen, options }: Arguments) -> Result<ExitCode, String> {
+    prepare(Some(options.is_isolated())).map_err(|error| error.to_string())?;
     let journal = Arc::new(RestateJournal::default());
-    let stored = Arc::clone(&journal);
-    run(journal, |arguments, workers, stop| serve_workers(arguments, workers, stored, stop))
+    let workers = Arc::new(Workers::of_project(options, Arc::<RestateJournal>::clone(&journal))?);
+    // A step is short, so passing it between threads would cost more than it gains. Scripts have threads of their own.
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let served = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(|error| error.to_string())?;
+        let ended = serve_workers(&listen, Arc::clone(&workers), journal, signals.next()).await;
+        workers.close().await;
+        ended.map(|()| ExitCode::from(128 + signals.received))
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    served
 }
 
 async fn serve_workers(
-    Arguments { listen, .. }: Arguments,
+    listen: &str,
     workers: Arc<Workers>,
     journal: Arc<RestateJournal>,
-    mut stop: Stop,
+    stop: impl Future<Output = ()>,
 ) -> Result<(), String> {
+    let mut stop = std::pin::pin!(stop);
     // A load balancer that finds the port open can use the workers.
     tokio::select! {
         opened = workers.open_all() => opened?,
         () = &mut stop => return Ok(()),
     }
-    let listener = TcpListener::bind(&listen).await;
+    let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     report(&format!("listening on {address}; register it in Restate with the URL http://{address}"));
@@ -63,4 +90,26 @@ async fn serve_workers(
     };
     serve(Host::new(Box::new(open_worker), journal, report), listener, stop).await;
     Ok(())
+}
+
+/// The signals that end the program.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// The number of the received one.
+    received: u8,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { interrupt, terminate, received: 0 })
+    }
+
+    async fn next(&mut self) {
+        self.received = tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+        };
+    }
 }

@@ -1,16 +1,5 @@
 //! The driver of the request machine: tokio, sockets, timers, slots.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use deftool_worker::Worker;
-//!
-//! let worker = Worker::open("path/to/project").endpoint("http://localhost:8080/v1").start().await?;
-//! let outcome = worker.ask("What is the weather in Paris?").await?;
-//! println!("{}", outcome.text);
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! A [`Worker`] holds the slots and the records of its requests. Each request, in a task of its own or in that of its
 //! reader, executes the steps of its request machine ([`Run`](deftool_chat::request::Run)) and reports the results to
 //! it; the machine makes every decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]
@@ -53,6 +42,6 @@ pub use transport::{
     Transport, TransportError, http_client, shown_url,
 };
 pub use worker::{
-    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, RequestStream, ResumeError,
-    SubmitError, SubmitRequest, Worker, choose_worker, default_of,
+    AskError, ChooseError, DEFAULT_WORKER, Origin, RequestStream, ResumeError, SubmitError, SubmitRequest,
+    Worker, choose_worker, default_of,
 };

@@ -1,6 +1,5 @@
 //! The main job in ten lines: the tools of a project, a model's server, one question.
 
-use deftool::Worker;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,7 +7,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(project), Some(prompt)) = (arguments.next(), arguments.next()) else {
         return Err("usage: embed PROJECT PROMPT; the server is OPENAI_BASE_URL".into());
     };
-    let worker = Worker::open(project).start().await?;
+    let worker = deftool::open(project).start().await?;
     let outcome = worker.ask(prompt).await?;
     println!("{}", outcome.text);
     Ok(())

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use deftool_acp::{ClientServer, Host, OpenedSession, SessionRequest, SessionStore, serve};
+use deftool_acp::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, SessionStore, serve};
 use deftool_chat::Message;
 use deftool_chat::request::Event;
+use deftool_engine::{AddedServer, Choice, OpenedWorker, ProjectWorkers, WorkerProject, close_remote};
 use deftool_lang::spec::WorkerSpec;
-use deftool_project::{LiveProject, ProjectError, find_root};
+use deftool_project::{LiveProject, find_root};
 use deftool_record::Redaction;
 use deftool_script::ScriptRunner;
 use deftool_worker::SubmitRequest;
@@ -20,16 +21,14 @@ use tokio::sync::OnceCell;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
+use crate::cli::terminal::output::{clean, eprint_line, notices};
 use crate::cli::terminal::stdio::{stdin, stdout};
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::secrets;
 use crate::cli::worker::session::{
     Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
 };
-use crate::cli::worker::{
-    ClientWorkers, OpenedWorker, Source, WorkerProject, api_key, choose_worker, close_remote, open_project,
-    serve_client,
-};
+use crate::cli::worker::{api_key, choose_worker, serve_client};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -156,32 +155,47 @@ impl Agent {
         root: &Path,
         servers: Vec<ClientServer>,
     ) -> Result<SharedWorker, CliError> {
-        let opened = match open_project(&self.options, folder, root, Source::CommandLine) {
+        let named = self.options.worker.as_deref();
+        let choice = Choice {
+            worker: named,
+            user_tools: self.options.user_tools,
             // A server that the user names needs no project.
-            Err(CliError::Project(ProjectError::NoProject { .. }))
-                if self.options.endpoint.is_some() && self.options.worker.is_none() =>
-            {
-                let (root, project) = (root.to_owned(), LiveProject::without_files());
-                WorkerProject { folder: root.clone(), root, project, is_user: false }
-            }
-            opened => opened?,
+            is_optional: self.options.endpoint.is_some() && named.is_none(),
+            ..Choice::default()
         };
-        let WorkerProject { root: worker_root, project, folder: trusted, is_user } = opened;
-        let project = Arc::new(project);
-        let spec = choose_worker(self.options.worker.as_deref(), None, &project.current())?;
-        let workers = ClientWorkers {
-            options: self.options.clone(),
-            root: worker_root,
-            trusted: (trusted, is_user),
-            project: Arc::clone(&project),
+        let opened = WorkerProject::open(choice, folder, root, &notices())?;
+        let project = Arc::clone(&opened.project);
+        let spec = choose_worker(named, None, &project.current())?;
+        let workers = ProjectWorkers {
+            project: opened,
+            connection: self.options.connection(),
             scripts: Arc::clone(&self.scripts),
             trusts_all: self.trusts_all,
             is_conversation: true,
-            journal: None,
+            notices: notices(),
         };
-        let opened = Box::pin(workers.open(spec.clone(), (servers, root))).await?;
+        let (added, mut left_out) = added_servers(servers);
+        let mut opened = Box::pin(workers.open(spec.clone(), (added, root), |_| {})).await?;
+        left_out.append(&mut opened.left_out);
+        opened.left_out = left_out;
         Ok(SharedWorker { spec, project, opened })
     }
+}
+
+/// Returns the MCP servers of a client, and those that cannot be used, one clause each.
+fn added_servers(servers: Vec<ClientServer>) -> (Vec<AddedServer>, Vec<String>) {
+    let (mut added, mut left_out) = (Vec::new(), Vec::new());
+    for ClientServer { name, transport } in servers {
+        match transport {
+            ClientTransport::Program { command, env } => added.push(AddedServer { name, command, env }),
+            ClientTransport::Unsupported => {
+                let why = format!("MCP server `{}`: only programs can be used, not URLs", clean(&name));
+                eprint_line(&format!("warning: {why}; its tools are left out"));
+                left_out.push(why);
+            }
+        }
+    }
+    (added, left_out)
 }
 
 /// Returns the ID and the file of a stored session.

@@ -5,27 +5,28 @@ use std::sync::Arc;
 
 use clap::Args;
 use deftool_durable::SqliteJournal;
+use deftool_engine::{
+    OpenedWorker, PreparedWorker, ProjectRoots, ProjectTrust, ProjectWorkers, WorkerProject, close_remote,
+    is_user_worker,
+};
 use deftool_project::{Listener, LiveProject};
 use deftool_rpc::{ChosenWorker, ContinueRequest, Host, script_events, serve};
-use deftool_script::{ScriptRunner, ScriptSink};
+use deftool_script::ScriptSink;
+use deftool_worker::{ToolSource, Worker};
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::trust::ProjectTrust;
-use crate::cli::project::user::ProjectRoots;
-use crate::cli::terminal::output::eprint_error;
+use crate::cli::terminal::output::{eprint_error, notices};
 use crate::cli::terminal::stdio::stdout;
 use crate::cli::worker;
 use crate::cli::worker::journal::PastRequests;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::message::{NamedBy, user_message};
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::{
-    ClientWorkers, OpenWorker, OpenedWorker, close_remote, is_user_worker, journal, serve_client,
-};
+use crate::cli::worker::{journal, serve_client};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -47,7 +48,7 @@ pub(in crate::cli) struct RpcOptions {
 
 pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let dirs = options.worker.project.dirs()?;
-    let roots = ProjectRoots::find(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let root = roots.main_root().to_owned();
     let (reloaded, reloads) = watch::channel(());
     let listener = |_| -> Listener {
@@ -61,16 +62,26 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let past =
         options.journal.as_deref().map(|path| PastRequests::read(path, false)).transpose()?.map(Arc::new);
     let workers_of = |root: &Path, project: &Arc<LiveProject>, is_user| {
-        let project = (root, Arc::clone(project), (roots.trusted_folder().to_owned(), is_user));
-        Arc::new(client_workers(options, project, Arc::clone(&scripts), journal.clone()))
+        let (root, project) = (root.to_owned(), Arc::clone(project));
+        let folder = roots.trusted_folder().to_owned();
+        Arc::new(ProjectWorkers {
+            project: WorkerProject { root, project, folder, is_user },
+            connection: options.worker.connection(),
+            scripts: Arc::clone(&scripts),
+            trusts_all: options.scripts.trust,
+            is_conversation: false,
+            notices: notices(),
+        })
     };
+    let journals = Journals { options: options.worker.clone(), journal: journal.clone(), past };
+    let journals = Arc::new(journals);
     let of_project = if options.worker.user_tools { Arc::clone(&project) } else { Arc::new(project.alone()) };
     let own = workers_of(&root, &of_project, false);
     let user = roots.user().zip(project.user()).map(|(root, user)| workers_of(root, user, true));
     let default_worker = options.worker.worker.clone();
     let host = Host {
         // stdin belongs to the client.
-        trust: Box::new(ProjectTrust::without_prompt(roots.trusted_folder(), options.scripts.trust)),
+        trust: Box::new(ProjectTrust::stored(roots.trusted_folder(), options.scripts.trust)),
         root,
         project,
         reloads,
@@ -85,7 +96,7 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         open_worker: Box::new(move |chosen| {
             // Not by name: the project may have got or lost a worker of this name meanwhile.
             let workers = Arc::clone(user.as_ref().filter(|_| chosen.is_user).unwrap_or(&own));
-            open_worker(workers, chosen, past.clone()).map_err(|error| error.to_string()).boxed()
+            open_worker(workers, chosen, Arc::clone(&journals)).map_err(|error| error.to_string()).boxed()
         }),
         read_files: Box::new(|prompt, files| user_message(prompt, (files, NamedBy::Line), String::new())),
     };
@@ -98,51 +109,42 @@ pub(in crate::cli) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// Returns the workers of the project at a root. `trusted`: the folder whose trust applies, and whether the project is the
-/// user's own.
-fn client_workers(
-    options: &RpcOptions,
-    (root, project, trusted): (&Path, Arc<LiveProject>, (PathBuf, bool)),
-    scripts: Arc<ScriptRunner>,
+/// The journal of the requests, if there is one.
+struct Journals {
+    options: WorkerOptions,
     journal: Option<Arc<SqliteJournal>>,
-) -> ClientWorkers {
-    let of_worker = journal.map(|journal| {
-        let options = options.worker.clone();
-        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, &options, &[])) as Box<_>
-    });
-    ClientWorkers {
-        options: options.worker.clone(),
-        root: root.to_owned(),
-        project,
-        scripts,
-        trusted,
-        trusts_all: options.scripts.trust,
-        is_conversation: false,
-        journal: of_worker,
-    }
+    past: Option<Arc<PastRequests>>,
 }
 
 /// Connects a worker, which can continue the requests of the journal.
 async fn open_worker(
-    workers: Arc<ClientWorkers>,
+    workers: Arc<ProjectWorkers>,
     chosen: ChosenWorker,
-    past: Option<Arc<PastRequests>>,
+    journals: Arc<Journals>,
 ) -> Result<deftool_rpc::OpenedWorker, CliError> {
-    let mut opened = Box::pin(workers.open(chosen.spec, (Vec::new(), &workers.root))).await?;
-    let (worker, remote) = (opened.worker.clone(), opened.remote.take());
-    let close = move || close_remote(remote).boxed();
-    let context = opened.context.take();
-    let continue_request = past.zip(context).map(|(past, context)| continue_past(past, context, opened));
-    Ok(deftool_rpc::OpenedWorker { worker, continue_request, close: Box::new(close) })
+    let mut context = None;
+    let adjust = |prepared: &mut PreparedWorker| {
+        let Some(journal) = &journals.journal else { return };
+        context = Some(JournalContext::of(prepared, &journals.options, &[]));
+        prepared.config.journal = Some(journal::of_worker(journal, prepared, &journals.options, &[]));
+    };
+    let opened = Box::pin(workers.open(chosen.spec, (Vec::new(), &workers.project.root), adjust)).await?;
+    let OpenedWorker { worker, tools, remote, .. } = opened;
+    let past = journals.past.clone().zip(context);
+    let continue_request = past.map(|(past, context)| continue_past(past, context, (worker.clone(), tools)));
+    Ok(deftool_rpc::OpenedWorker {
+        worker,
+        continue_request,
+        close: Box::new(move || close_remote(remote).boxed()),
+    })
 }
 
 /// Returns a function that continues the requests of the journal in their worker.
 fn continue_past(
     past: Arc<PastRequests>,
     context: JournalContext,
-    opened: OpenedWorker,
+    (worker, tools): (Worker, Arc<dyn ToolSource>),
 ) -> Arc<ContinueRequest> {
-    let OpenedWorker { worker, tools, .. } = opened;
     Arc::new(move |submit| {
         let found = past.take(&context, submit, &tools.current().tools)?;
         // The client answers approvals.

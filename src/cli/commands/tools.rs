@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use clap::Args;
+use deftool_engine::ProjectRoots;
 use deftool_lang::spec::{Json, Tool, ToolKind};
 use deftool_lang::text::Location;
 use deftool_project::{Load, LoadedTool, ToolOrigin};
@@ -11,8 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::permissions::describe_permissions;
-use crate::cli::project::user::ProjectRoots;
-use crate::cli::terminal::output::{clean, eprint_line, print_json, print_lines};
+use crate::cli::terminal::output::{clean, eprint_line, notices, print_json, print_lines};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -29,7 +29,7 @@ pub(in crate::cli) struct ToolsOptions {
 /// Prints all tools, including those with errors. Runs and reads no script.
 pub(in crate::cli) fn run(options: &ToolsOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
-    let loads = ProjectRoots::find(&dirs.project)?.load_specs(&dirs.current)?;
+    let loads = ProjectRoots::find(&dirs.project, &notices())?.load_specs(&dirs.current)?;
     let mut tools = Vec::new();
     for (origin, load) in &loads {
         let others =

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use deftool_engine::ProjectRoots;
 use deftool_lang::text::exact;
 use deftool_project::{Generation, PermissionSet, find_root, mcp_permission_request, permission_requests};
 use deftool_script::PathGrant;
@@ -15,8 +16,7 @@ use crate::cli::project::trust::{
     Projects, Store, StoreError, bios_permission_requests, endpoint_permission_requests,
     server_permission_requests, store_key,
 };
-use crate::cli::project::user::ProjectRoots;
-use crate::cli::terminal::output::{eprint_error, eprint_progress, print_json, print_lines};
+use crate::cli::terminal::output::{eprint_error, eprint_progress, notices, print_json, print_lines};
 
 #[derive(Debug, Args)]
 #[command(
@@ -120,7 +120,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
 /// Grants the permissions of a project or, with `user_tools` or outside of projects, those of the user's tools in a folder.
 fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
-    let roots = ProjectRoots::find(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let root = roots.trusted_folder();
     let generation = match &roots.project {
         Some(root) => Generation::load(root, &dirs.current, None)?,
@@ -161,7 +161,7 @@ fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) 
         return Ok(Exit::Clean);
     }
     store
-        .change(|projects| {
+        .change(&notices(), |projects| {
             // Replaces the old set, so permissions that are no longer required are revoked.
             let before = projects.remove(&key).unwrap_or_default();
             let mut granted = if is_of_user {
@@ -188,7 +188,7 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
             revoked.extend(keys.iter().find(|key| projects.remove(*key).is_some()).cloned());
         }
     };
-    store.change(change).map_err(|error| refuse(&error))?;
+    store.change(&notices(), change).map_err(|error| refuse(&error))?;
     for project in &revoked {
         eprint_progress(&format!("no longer trusted: {}", exact(project)));
     }

@@ -3,15 +3,10 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use deftool_process::{HelperProgram, set_guard};
-use deftool_project::resolve_links;
-use deftool_script::{
-    Isolation, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, protect_folders,
-};
+use deftool_engine::start_scripts;
+use deftool_script::{ScriptRunner, ScriptSink};
 
 use super::script_log;
-use super::trust::state_folder;
-use super::user::config_folder;
 use crate::cli::outcome::CliError;
 
 // Script options.
@@ -35,32 +30,13 @@ pub(in crate::cli) enum Isolate {
     Process,
 }
 
-/// The argument of the child processes of `--isolate process`.
-pub(in crate::cli) const SCRIPT_HOST: &str = "script-host";
-
-/// The argument of the guards of programs and managed servers.
-pub(in crate::cli) const GUARD: &str = "guard";
-
-/// Configures the child processes of a command: the guards of programs and servers and, with `--isolate process`, the
-/// script compiler. Must be called before any file is read. `isolate`: where the scripts of the command run, if it runs
-/// any.
+/// Configures the child processes of a command. Must be called before any file is read. `isolate`: where the scripts of the
+/// command run, if it runs any.
 ///
 /// # Errors
 /// If the command runs scripts and the path of this executable is not known.
 pub(in crate::cli) fn prepare(isolate: Option<Isolate>) -> Result<(), CliError> {
-    let of_deftool = [state_folder(), config_folder().ok().flatten()];
-    protect_folders(of_deftool.into_iter().flatten().map(|folder| resolve_links(&folder)).collect());
-    let program = match HelperProgram::this_program([SCRIPT_HOST]) {
-        Ok(program) => program,
-        // A root without `/proc`; the command starts no processes.
-        Err(_) if isolate.is_none() => return Ok(()),
-        Err(error) => return Err(CliError::Runtime(error)),
-    };
-    set_guard(HelperProgram { arguments: vec![GUARD.into()], ..program.clone() });
-    if isolate == Some(Isolate::Process) {
-        check_in_processes(program);
-    }
-    Ok(())
+    deftool_engine::prepare(isolate.map(|isolate| isolate == Isolate::Process)).map_err(CliError::Runtime)
 }
 
 /// Starts a script runner with threads or processes. Log lines go to stderr.
@@ -79,12 +55,5 @@ pub(in crate::cli) fn start_with(
     options: &ScriptOptions,
     sink: ScriptSink,
 ) -> Result<Arc<ScriptRunner>, CliError> {
-    let isolation = match options.isolate {
-        Isolate::Threads => Isolation::Threads,
-        Isolate::Process => {
-            Isolation::Processes(HelperProgram::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?)
-        }
-    };
-    let options = RunnerOptions { sink, isolation, ..RunnerOptions::default() };
-    Ok(Arc::new(ScriptRunner::new(options)))
+    start_scripts(options.isolate == Isolate::Process, sink).map_err(CliError::Runtime)
 }

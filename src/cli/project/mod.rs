@@ -9,4 +9,3 @@ pub(in crate::cli) mod programs;
 pub(in crate::cli) mod rerun;
 pub(in crate::cli) mod script_log;
 pub(in crate::cli) mod trust;
-pub(in crate::cli) mod user;

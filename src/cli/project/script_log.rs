@@ -2,11 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use deftool_engine::script_line;
 use deftool_script::{LogLevel, ScriptEvent, ScriptSink};
 use deftool_worker::Worker;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::cli::terminal::output::{clean, eprint_line, wait_for_stderr};
+use crate::cli::terminal::output::{eprint_line, wait_for_stderr};
 
 /// The receiver of log lines while a request is followed, and the worker of the request.
 static SUBSCRIBER: Mutex<Option<(UnboundedSender<String>, Worker)>> = Mutex::new(None);
@@ -17,7 +18,7 @@ pub(in crate::cli) fn sink() -> ScriptSink {
         if matches!(event, ScriptEvent::Logged { level: LogLevel::Debug, .. }) {
             return;
         }
-        let line = line(&event);
+        let line = script_line(&event);
         // Do not hold the lock while printing: the write may block.
         let subscriber = SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match subscriber {
@@ -80,22 +81,4 @@ impl Drop for ScriptLines {
             eprint_line(&line);
         }
     }
-}
-
-/// Formats an event of a script.
-pub(in crate::cli) fn line(event: &ScriptEvent) -> String {
-    match event {
-        ScriptEvent::Logged { tool, level, text, .. } => {
-            format!("{}: {tool}: {}", level.as_str(), indented(text))
-        }
-        ScriptEvent::Progressed { tool, fraction, text, .. } => {
-            let percent = fraction.map_or_else(String::new, |fraction| format!("{:.0} % ", fraction * 100.0));
-            format!("{tool}: {percent}{}", indented(text))
-        }
-    }
-}
-
-/// Replaces control characters, and indents all lines except the first.
-fn indented(text: &str) -> String {
-    clean(text).replace('\n', "\n    ")
 }

@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use clap::ValueEnum;
+use deftool_engine::Notices;
 use deftool_lang::diagnostic::{Diagnostic, Summary, render};
 use deftool_lang::text::{Sources, count, is_readable};
 use serde::Serialize;
 
 use super::{spinner, width};
 
+pub(in crate::cli) use deftool_engine::text::cut;
 pub(in crate::cli) use deftool_lang::text::readable as clean;
 
 /// When output has colours.
@@ -431,12 +433,9 @@ pub(in crate::cli) fn escape_json(json: String) -> String {
     text
 }
 
-/// Truncates `text` to `limit` characters.
-pub(in crate::cli) fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+/// Returns what prints the messages of the engine.
+pub(in crate::cli) fn notices() -> Notices {
+    Notices::new(eprint_line)
 }
 
 /// Formats a size, as in `12.3 KiB`.

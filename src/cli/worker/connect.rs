@@ -1,16 +1,20 @@
-//! Connects a worker to its server.
+//! Connects a worker to its servers, with progress for the user.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_engine::{Connection, Servers};
 use deftool_lang::spec::WorkerSpec;
-use deftool_worker::{EndpointOptions, HttpTransport, ToolSource, Worker, WorkerConfig, names_key};
+use deftool_mcp::RemoteTools;
+use deftool_project::Generation;
+use deftool_record::Secrets;
+use deftool_worker::{ToolSource, Worker, WorkerConfig};
 
 use super::managed;
 use super::options::WorkerOptions;
-use crate::cli::outcome::{CliError, environment};
-use crate::cli::terminal::output::shows_progress;
+use crate::cli::outcome::CliError;
+use crate::cli::terminal::output::{notices, shows_progress};
 use crate::cli::terminal::spinner::Spinner;
 
 /// Delay before the spinner is shown.
@@ -18,64 +22,44 @@ const SPINNER_DELAY: Duration = Duration::from_millis(500);
 
 /// Returns the API key of the worker, if its environment variable is set.
 pub(in crate::cli) fn api_key(spec: &WorkerSpec) -> Option<String> {
-    environment(&spec.api_key_env).map(|key| key.trim().to_owned())
+    Connection::default().key_of(spec)
 }
 
-/// Resolves the endpoint and starts the worker of the project at `root`. If `must_listen` is set, an unreachable server is
-/// reported now instead of at the first request.
+/// Returns the secrets of a run with the tools of `generation`, and the matches of `--redact`.
+///
+/// # Errors
+/// If a pattern is not a valid regular expression.
+pub(in crate::cli) fn secrets(patterns: &[String], generation: &Generation) -> Result<Secrets, CliError> {
+    deftool_engine::secrets(patterns, generation).map_err(CliError::Usage)
+}
+
+/// Connects a worker of the project at `root` to its server, and waits for a server that the worker starts. If `must_listen`
+/// is set, an unreachable server is reported now instead of at the first request.
 ///
 /// # Errors
 /// If there is no endpoint, if `must_listen` is set and nothing listens there, or if the managed server does not start.
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
-    (spec, root): (&WorkerSpec, &Path),
+    of_worker: (&WorkerSpec, &Path),
     config: WorkerConfig,
     tools: Arc<dyn ToolSource>,
     must_listen: bool,
 ) -> Result<Worker, CliError> {
-    let key = api_key(spec);
-    if let (None, Some(server)) = (&options.endpoint, &spec.server) {
-        return managed::start(
-            (server, root),
-            key,
-            (options.model.clone().or_else(|| spec.model.clone()), spec.dialect),
-            config,
-            tools,
-        )
-        .await;
-    }
-    let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
-    let options = EndpointOptions {
-        endpoint: configured.or_else(|| environment("OPENAI_BASE_URL")),
-        model: options.model.clone().or_else(|| spec.model.clone()),
-        key,
-        connect: spec.timers.connect,
-        dialect: spec.dialect,
-        key_for_found: names_key(spec),
-        must_listen,
-    };
+    let connection = options.connection();
     let message = match &options.endpoint {
         Some(url) => format!("connecting to {url}"),
         None => String::from("searching for a server on this machine"),
     };
-    Ok(with_spinner(&message, Worker::connect(config, tools, options)).await?)
+    let worker = with_spinner(&message, connection.connect(of_worker, config, tools, must_listen)).await?;
+    if connection.starts_server(of_worker.0) { managed::ready(worker).await } else { Ok(worker) }
 }
 
-/// Returns a worker that sends nothing before its first request: it needs no server for requests that have ended.
+/// Connects to the MCP servers of a worker.
 ///
 /// # Errors
-/// If the URL of the endpoint is invalid.
-pub(in crate::cli) fn without_probes(
-    options: &WorkerOptions,
-    spec: &WorkerSpec,
-    config: WorkerConfig,
-    tools: Arc<dyn ToolSource>,
-) -> Result<Worker, CliError> {
-    let configured = options.endpoint.clone().or_else(|| spec.endpoint.clone());
-    let base = configured.or_else(|| environment("OPENAI_BASE_URL"));
-    let base = base.as_deref().unwrap_or("http://127.0.0.1:8080/v1");
-    let transport = HttpTransport::new(base, api_key(spec), spec.timers.connect).map_err(CliError::Usage)?;
-    Ok(Worker::start(config, tools, Arc::new(transport)))
+/// If a server cannot be used.
+pub(in crate::cli) async fn connect_servers(servers: &Servers) -> Result<Option<Arc<RemoteTools>>, CliError> {
+    Ok(with_spinner("starting the MCP servers", servers.connect(&notices())).await?)
 }
 
 /// Awaits `work` and shows a spinner with `message` if it takes longer than [`SPINNER_DELAY`].

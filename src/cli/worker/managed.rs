@@ -1,11 +1,9 @@
 //! Workers with a managed server: start-up progress and shutdown.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool_lang::spec::{Dialect, ServerSpec};
-use deftool_worker::{NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
+use deftool_engine::{OpenError, ready_or_stopped};
+use deftool_worker::{NotReady, Worker};
 
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::interrupt::Interrupts;
@@ -17,27 +15,13 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum length of a log line in the progress message, in characters.
 const MAX_SHOWN: usize = 100;
 
-/// Starts the server of a worker of the project at `root`, and waits until it is ready.
+/// Waits until the server that a worker starts is ready.
 ///
 /// # Errors
 /// If the server cannot be started, exits, or is not ready in time. The error contains its last log lines.
-pub(super) async fn start(
-    (server, root): (&ServerSpec, &Path),
-    key: Option<String>,
-    (model, dialect): (Option<String>, Option<Dialect>),
-    config: WorkerConfig,
-    tools: Arc<dyn ToolSource>,
-) -> Result<Worker, CliError> {
-    let server = ServerOptions::of_spec(server, root).map_err(CliError::Usage)?;
-    let server = ServerOptions { key, model, dialect, ..server };
+pub(super) async fn ready(worker: Worker) -> Result<Worker, CliError> {
     let begun = Instant::now();
-    let worker = Worker::start_managed(config, tools, server);
-    let ready = wait_until_ready(&worker).await;
-    if let Err(error) = ready {
-        worker.stop();
-        worker.stopped().await;
-        return Err(CliError::Usage(error.reason.unwrap_or_else(|| String::from("the server is not ready"))));
-    }
+    let worker = ready_or_stopped(worker, wait_until_ready).await.map_err(OpenError::NotReady)?;
     let endpoint = worker.status().endpoint.unwrap_or_default();
     eprint_progress(&format!("server ready at {endpoint} after {:.1} s", begun.elapsed().as_secs_f64()));
     Ok(worker)

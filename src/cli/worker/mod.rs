@@ -9,61 +9,38 @@ mod managed;
 pub(in crate::cli) mod message;
 pub(in crate::cli) mod offer;
 pub(in crate::cli) mod options;
-mod project;
 pub(in crate::cli) mod recordings;
-mod requirements;
-pub(in crate::cli) mod secrets;
-mod servers;
 pub(in crate::cli) mod session;
 pub(in crate::cli) mod show;
-pub(in crate::cli) mod telemetry;
 pub(in crate::cli) mod timelines;
 pub(in crate::cli) mod trace;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use deftool_engine::{Choice, OpenError, PreparedWorker, WorkerProject, stored_trust};
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
-use deftool_lang::spec::{OnFailure, WorkerSpec};
+use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
 use deftool_project::{
-    Generation, LiveProject, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState, quote,
+    Generation, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState, Trust, quote,
 };
-use deftool_script::ScriptRunner;
-use deftool_worker::{ChooseError, ProjectTools, WorkerConfig, api_of};
+use deftool_worker::ChooseError;
 
 use crate::cli::outcome::CliError;
-use crate::cli::project::engine;
-use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::trust::{
-    ProjectTrust, endpoint_permission_request, report_untrusted, server_permission_request, stored_trust,
-};
-use crate::cli::terminal::output::{clean, eprint_line};
+use crate::cli::project::engine::{self, ScriptOptions};
+use crate::cli::project::trust::{report_untrusted, resolve_partly};
+use crate::cli::terminal::output::{clean, eprint_line, notices};
 use options::{RequestOptions, WorkerOptions};
-use requirements::Requirements;
-use secrets::secrets;
 
-pub(in crate::cli) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
-pub(in crate::cli) use connect::{api_key, connect, with_spinner, without_probes};
+pub(in crate::cli) use client::serve_client;
+pub(in crate::cli) use connect::{api_key, connect, connect_servers, secrets, with_spinner};
 pub(in crate::cli) use follow::{FollowResult, Follower, Printed};
 pub(in crate::cli) use managed::close;
-pub(in crate::cli) use project::{WorkerProject, is_user_worker, open_project};
-pub(in crate::cli) use servers::{Servers, join, server_name};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
-
-/// A worker of the project that has the permissions of its tools.
-pub(in crate::cli) struct OpenWorker {
-    pub(in crate::cli) spec: WorkerSpec,
-    /// The folder of its project.
-    pub(in crate::cli) root: PathBuf,
-    pub(in crate::cli) tools: Arc<ProjectTools>,
-    pub(in crate::cli) config: WorkerConfig,
-    /// The MCP servers whose tools the worker uses.
-    pub(in crate::cli) servers: Servers,
-}
 
 /// The origin of a request, which may name a worker or a server.
 #[derive(Clone, Copy)]
@@ -80,12 +57,12 @@ pub(in crate::cli) enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// Returns the worker that it names.
-    pub(in crate::cli) fn worker(self) -> Option<&'s str> {
+    /// Returns the name of the worker in a stored file; empty if it names none.
+    fn stored(self) -> Option<&'s str> {
         match self {
             Self::CommandLine | Self::Try => None,
-            Self::Recording { worker } => Some(worker).filter(|name| !name.is_empty()),
-            Self::Journal { worker, .. } => worker,
+            Self::Recording { worker } => Some(worker),
+            Self::Journal { worker, .. } => Some(worker.unwrap_or_default()),
         }
     }
 }
@@ -101,7 +78,7 @@ pub(in crate::cli) fn open(
     request: &RequestOptions,
     scripts: &ScriptOptions,
     source: Source<'_>,
-) -> Result<OpenWorker, CliError> {
+) -> Result<PreparedWorker, CliError> {
     let dirs = options.project.dirs()?;
     let mut named = options.worker.as_deref();
     let (recorded, stored) = match source {
@@ -113,22 +90,21 @@ pub(in crate::cli) fn open(
         }
     };
     let names_server = options.endpoint.is_some() || stored.is_some();
-    let is_standalone = names_server && named.is_none() && options.project.directory().is_none();
-    let opened = match open_project(options, &dirs.project, &dirs.current, source) {
-        // A server that the user names needs no project.
-        Err(CliError::Project(ProjectError::NoProject { .. })) if is_standalone => {
-            let (root, project) = (dirs.current, LiveProject::without_files());
-            WorkerProject { folder: root.clone(), root, project, is_user: false }
-        }
-        Err(CliError::Project(error @ ProjectError::NoProject { .. })) => {
+    let choice = Choice {
+        worker: options.worker.as_deref(),
+        stored: source.stored(),
+        user_tools: options.user_tools,
+        is_optional: names_server && named.is_none() && options.project.directory().is_none(),
+    };
+    let opened = match WorkerProject::open(choice, &dirs.project, &dirs.current, &notices()) {
+        Err(OpenError::Project(error @ ProjectError::NoProject { .. })) => {
             return Err(CliError::Usage(format!("{error}, or name a server with --endpoint URL")));
         }
         opened => opened?,
     };
-    let WorkerProject { root, project, folder, is_user } = opened;
-    let generation = project.current();
+    let generation = opened.project.current();
     // The errors of the user's own project are already reported.
-    if !is_user {
+    if !opened.is_user {
         eprint_errors(&generation);
         eprint_omitted_tools(&generation);
     }
@@ -137,72 +113,23 @@ pub(in crate::cli) fn open(
     if let Some((_, endpoint)) = stored {
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
     }
-    spec.api = Some(api_of(&spec, options.endpoint.as_deref()));
-    let mut requirements = Requirements::of((&root, is_user), &generation, &spec);
+    let connection = options.connection();
+    let mut plan = opened.plan(spec, &connection);
     if matches!(source, Source::Try) {
-        requirements.run_no_tools();
+        plan.omit_tools();
     }
-    if recorded.is_none() && !is_user {
-        let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();
-        match stored {
-            Some((path, endpoint)) if !scripts.trust => check_server(&root, path, endpoint, required)?,
-            Some(_) | None => requirements.own.extend(required),
-        }
+    if recorded.is_some() {
+        plan.omit_server();
+    } else if let Some((path, endpoint)) = stored.filter(|_| !scripts.trust) {
+        check_server(&opened.root, path, endpoint, plan.omit_server())?;
     }
     let is_new = matches!(source, Source::CommandLine);
-    let suffice = |granted: &PermissionSet| is_new && requirements.are_enough(granted);
-    let trust = ProjectTrust::resolve_partly(&folder, requirements.all(), scripts.trust, suffice)?;
-    report_untrusted(&requirements.leave_out(&generation, &trust.current()));
-    let scripts = engine::start(scripts)?;
-    let open = OpenWorker::new(Arc::new(project), root, spec, (trust, scripts), requirements)?;
+    let suffice = |granted: &PermissionSet| is_new && plan.is_enough(&Trust::Only(Arc::new(granted.clone())));
+    let trust = resolve_partly(&opened.folder, plan.permissions(), scripts.trust, suffice)?;
+    let prepared = plan.prepare(Box::new(trust), engine::start(scripts)?)?;
+    report_untrusted(&prepared.untrusted);
     // A replay exports no telemetry.
-    Ok(if recorded.is_some() { open } else { open.observed(&generation) })
-}
-
-impl OpenWorker {
-    /// Creates a worker that has the required permissions.
-    ///
-    /// # Errors
-    /// If its BIOS cannot be read.
-    pub(in crate::cli) fn new(
-        project: Arc<LiveProject>,
-        root: PathBuf,
-        spec: WorkerSpec,
-        (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
-        requirements: Requirements,
-    ) -> Result<Self, CliError> {
-        let tools = ProjectTools::new(project, spec.clone(), Box::new(trust), scripts)
-            .without_untrusted(requirements.left_out);
-        let config = WorkerConfig::of_project(&root, &spec).map_err(CliError::Usage)?;
-        Ok(Self { spec, root, tools: Arc::new(tools), config, servers: requirements.servers })
-    }
-
-    /// Exports the requests, without the secrets of `generation`, if the environment names a collector.
-    pub(in crate::cli) fn observed(mut self, generation: &Generation) -> Self {
-        self.config.observer =
-            telemetry::observer(|| (api_key(&self.spec), secrets(&[], generation).unwrap_or_default()));
-        self
-    }
-
-    /// Reports errors to the model where the spec does not set what happens to them. For conversations: a person sees
-    /// the errors and can stop the model.
-    pub(in crate::cli) fn reporting_errors(mut self) -> Self {
-        let run = &mut self.config.run;
-        run.on_invalid_arguments = self.spec.on_invalid_arguments.unwrap_or(OnFailure::Report);
-        run.on_tool_error = self.spec.on_tool_error.unwrap_or(OnFailure::Report);
-        self
-    }
-}
-
-/// Returns the permissions that a worker requires for its server and its key.
-pub(in crate::cli) fn endpoint_requirements(
-    options: &WorkerOptions,
-    generation: &Generation,
-    spec: &WorkerSpec,
-) -> impl Iterator<Item = PermissionRequest> {
-    let (named, has_key) = (options.endpoint.as_deref(), api_key(spec).is_some());
-    let endpoint = endpoint_permission_request(&generation.load, spec, named, has_key);
-    endpoint.into_iter().chain(server_permission_request(&generation.load, spec, named))
+    Ok(if recorded.is_some() { prepared } else { prepared.observed(&connection, &notices()) })
 }
 
 /// Checks that the server of a journal is trusted for the project, like the server of a spec. There is no prompt: a

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use deftool_engine::Servers;
 use deftool_lang::spec::McpServer;
 use deftool_lang::text::one_line;
 use deftool_mcp::{Offer, inspect};
@@ -10,7 +11,6 @@ use deftool_project::{Load, mcp_permission_request};
 use crate::cli::outcome::CliError;
 use crate::cli::project::trust::stored_trust;
 use crate::cli::terminal::output::clean;
-use crate::cli::worker::Servers;
 
 /// Returns what a server of the project at `root` offers, or why it cannot be used.
 ///

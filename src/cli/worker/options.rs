@@ -1,6 +1,7 @@
 //! The options of the commands that use a worker.
 
 use clap::Args;
+use deftool_engine::Connection;
 use deftool_lang::spec::is_reserved_param;
 use serde_json::Value;
 
@@ -23,6 +24,13 @@ pub(in crate::cli) struct WorkerOptions {
     pub(in crate::cli) user_tools: bool,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
+}
+
+impl WorkerOptions {
+    /// Returns what the options set for the model server.
+    pub(in crate::cli) fn connection(&self) -> Connection {
+        Connection { endpoint: self.endpoint.clone(), model: self.model.clone(), api_key: None }
+    }
 }
 
 // Options of a request.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-pub(super) const CRATES: [(&str, &[&str]); 18] = [
+pub(super) const CRATES: [(&str, &[&str]); 19] = [
     ("lang", &[]),
     ("process", &[]),
     ("chat", &["lang"]),
@@ -18,6 +18,7 @@ pub(super) const CRATES: [(&str, &[&str]); 18] = [
     ("otel", &["lang", "chat", "record", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
+    ("engine", &["lang", "process", "chat", "script", "project", "record", "worker", "otel", "mcp"]),
     ("jsonrpc", &[]),
     ("ide", &["lang", "script", "project"]),
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
@@ -26,11 +27,11 @@ pub(super) const CRATES: [(&str, &[&str]); 18] = [
     (
         "",
         &[
-            "lang", "process", "chat", "script", "project", "record", "worker", "durable", "otel", "stub",
-            "mcp", "lsp", "rpc", "acp",
+            "lang", "process", "chat", "script", "project", "record", "worker", "durable", "stub", "mcp",
+            "engine", "lsp", "rpc", "acp",
         ],
     ),
-    ("serve", &["", "lang", "process", "chat", "record", "worker"]),
+    ("serve", &["lang", "process", "chat", "script", "project", "record", "worker", "engine"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.
@@ -60,7 +61,13 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["process", "script", "project", "worker", "serve", ""]),
-    ("tokio", &["process", "script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", "serve", ""]),
+    (
+        "tokio",
+        &[
+            "process", "script", "worker", "durable", "otel", "stub", "mcp", "engine", "rpc", "acp", "serve",
+            "",
+        ],
+    ),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
     ("restate-sdk", &["serve"]),

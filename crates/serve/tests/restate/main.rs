@@ -22,8 +22,8 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use deftool::SubmitRequest;
 use deftool::project::Trust;
-use deftool::{SubmitRequest, Worker};
 use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish};
 use deftool_test_support::{can_use, step};
 use serde_json::{Value, json};
@@ -328,7 +328,7 @@ fn merged(events: Vec<Value>) -> Vec<Value> {
 
 /// Runs a request in this process. Returns its events.
 async fn run_in_process(project: &Project, server: &Server, prompt: &str) -> Vec<Value> {
-    let worker = Worker::open(project.path("")).endpoint(server.endpoint()).trust(Trust::Everything);
+    let worker = deftool::open(project.path("")).endpoint(server.endpoint()).trust(Trust::Everything);
     let worker = worker.start().await.unwrap();
     let mut reply = worker.stream(SubmitRequest::prompt(prompt)).unwrap();
     let mut events = Vec::new();

@@ -1,11 +1,13 @@
-//! The public interface of a worker: opens it, submits requests to it, and returns their events and outcomes.
+//! The public interface of a worker: connects it, submits requests to it, and returns their events and outcomes.
 
+mod choose;
+mod connect;
 mod handle;
-mod open;
 mod stream;
 mod submit;
 
+pub use choose::{ChooseError, DEFAULT_WORKER, choose_worker, default_of};
+pub use connect::AskError;
 pub use handle::Worker;
-pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker, default_of};
 pub use stream::RequestStream;
 pub use submit::{Origin, ResumeError, SubmitError, SubmitRequest};

@@ -2,7 +2,8 @@
 
 use deftool::request::{Approval, Event};
 use deftool::tool::{ToolError, ToolErrorKind};
-use deftool::{OwnTool, SubmitRequest, Worker};
+use deftool::worker::Approvals;
+use deftool::{OwnTool, SubmitRequest};
 use serde_json::json;
 
 #[tokio::main]
@@ -24,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         },
     )?;
-    let worker = Worker::open(project).tool(stock).start().await?;
+    let worker = deftool::open(project).tool(stock).approvals(Approvals::Ask).start().await?;
     let id = worker.submit(SubmitRequest::prompt(prompt))?;
     let mut events = worker.events(&id, 0).ok_or("the request is unknown")?;
     while let Some(event) = events.next().await {

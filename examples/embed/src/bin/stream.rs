@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use deftool::request::Event;
-use deftool::{SubmitRequest, Worker};
+use deftool::SubmitRequest;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(project), Some(prompt)) = (arguments.next(), arguments.next()) else {
         return Err("usage: stream PROJECT PROMPT; the server is OPENAI_BASE_URL".into());
     };
-    let worker = Worker::open(project).start().await?;
+    let worker = deftool::open(project).start().await?;
     let mut reply = worker.stream(SubmitRequest::prompt(prompt))?;
     while let Some(event) = reply.next().await {
         match &*event {

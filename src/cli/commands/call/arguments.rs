@@ -1,12 +1,12 @@
 //! Reads and validates the arguments of one call. Errors are the same as those that a model receives.
 
+use deftool_engine::text::quote;
 use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
 use deftool_lang::spec::Argument;
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::LoadedTool;
 use serde_json::{Value, json};
 
-use crate::cli::terminal::shell::quote;
 use crate::cli::terminal::stdin::read_stdin;
 
 /// The arguments of a call on the command line.

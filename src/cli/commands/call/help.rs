@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use deftool_engine::ProjectRoots;
 use deftool_lang::spec::{Argument, Json, JsonKind, Tool};
 use deftool_lang::text::{Location, one_line};
 use deftool_project::unknown_tool;
@@ -10,8 +11,7 @@ use crate::cli::commands;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::permissions::describe_permissions;
-use crate::cli::project::user::ProjectRoots;
-use crate::cli::terminal::output::{clean, eprint_failure, print_lines};
+use crate::cli::terminal::output::{clean, eprint_failure, notices, print_lines};
 use crate::cli::terminal::width::{fill, help_columns};
 
 /// Returns the help of a subcommand, with styles.
@@ -23,7 +23,7 @@ pub(in crate::cli) fn of_command(name: &str) -> String {
 
 /// Prints the help of the tool `name`.
 pub(in crate::cli) fn print(name: &str, dirs: &CommandDirs) -> Result<Exit, CliError> {
-    let loads = ProjectRoots::find(&dirs.project)?.load_specs(&dirs.current)?;
+    let loads = ProjectRoots::find(&dirs.project, &notices())?.load_specs(&dirs.current)?;
     let tools = || loads.iter().flat_map(|(_, load)| load.tools.iter().map(move |loaded| (load, loaded)));
     let Some((load, loaded)) = tools().find(|(_, loaded)| loaded.tool.name.value == name) else {
         let names = tools().map(|(_, loaded)| loaded.tool.name.value.as_str());

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use deftool_engine::ProjectRoots;
 use deftool_lang::tool::{
     Attachment, CallContext, Meter, ToolCall, ToolError, ToolOutput, ToolRunner, Usage,
 };
@@ -17,6 +18,7 @@ use deftool_project::{
     Generation, GenerationRunner, Load, LoadOptions, ScriptState, ToolOrigin, permission_requests,
 };
 use deftool_script::DEFAULT_MEMORY;
+use deftool_worker::TrustSource;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,11 +29,11 @@ use crate::cli::project::engine::ScriptOptions;
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::outputs::write_output;
 use crate::cli::project::rerun::Rerun;
-use crate::cli::project::trust::ProjectTrust;
-use crate::cli::project::user::ProjectRoots;
+use crate::cli::project::trust::resolve;
 use crate::cli::terminal::interrupt::Signals;
 use crate::cli::terminal::output::{
-    bytes, clean, eprint_error, eprint_failure, eprint_line, eprint_progress, print_json, print_styled,
+    bytes, clean, eprint_error, eprint_failure, eprint_line, eprint_progress, notices, print_json,
+    print_styled,
 };
 use crate::cli::worker::trace;
 use arguments::ArgumentInput;
@@ -141,7 +143,7 @@ pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     if options.watch {
         return watch(options, &dirs, tool, input);
     }
-    let roots = ProjectRoots::find(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let (root, generation) = (roots.trusted_folder(), roots.load_tool(&dirs.current, tool)?);
     let Some(called) = call(options, (tool, &input), root, generation)? else {
         return Ok(Exit::Interrupted);
@@ -206,7 +208,7 @@ fn watch(
     tool: &str,
     input: ArgumentInput,
 ) -> Result<Exit, CliError> {
-    let roots = ProjectRoots::find(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let (options, tool) = (options.clone(), tool.to_owned());
     let json = options.format.is_json();
     let generation = roots.load_tool(&dirs.current, &tool)?;
@@ -273,7 +275,7 @@ fn call(
     };
     let runnable = generation.tool(tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
     let wanted = permission_requests(&generation.load, runnable);
-    let trust = ProjectTrust::resolve(folder, wanted, options.scripts.trust)?.of(&generation);
+    let trust = resolve(folder, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: tool.to_owned(), arguments };

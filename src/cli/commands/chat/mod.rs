@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use deftool_engine::{PreparedWorker, join};
 use deftool_lang::text::count;
 use deftool_process::files::create_private_folder;
 use deftool_project::find_root;
@@ -29,12 +30,12 @@ use crate::cli::terminal::output::{clean, eprint_line};
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::secrets;
 use crate::cli::worker::session::{
     Line, Session, SessionFile, SessionWriter, begin, header, history_file, named_session, new_name,
     parse_session_name, resume_error, session_file_name, session_path,
 };
-use crate::cli::worker::{OpenWorker, Source, api_key, close, connect, join, recordings};
+use crate::cli::worker::{Source, api_key, close, connect, connect_servers, recordings};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
@@ -82,7 +83,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     if options.list {
         return Ok(list::run(options.format.is_json()));
     }
-    let OpenWorker { spec, root: worker_root, tools, config, servers } =
+    let PreparedWorker { spec, root: worker_root, tools, config, servers, .. } =
         worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
             .reporting_errors();
     let dirs = options.worker.project.dirs()?;
@@ -103,7 +104,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let approver = Approver::new(options.request.yes);
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
         let remote = tokio::select! {
-            connected = servers.connect() => connected?,
+            connected = connect_servers(&servers) => connected?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let source = join(tools.clone(), remote.as_ref());

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
+use deftool_engine::text::quote;
+use deftool_engine::{OpenError, ProjectRoots};
 use deftool_lang::diagnostic::Summary;
 use deftool_lang::spec::ToolKind;
 use deftool_lang::text::count;
 use deftool_project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
 
 use super::line::{Level, Line, counted, list};
-use crate::cli::outcome::CliError;
 use crate::cli::project::inputs::CommandDirs;
-use crate::cli::project::user::ProjectRoots;
-use crate::cli::terminal::output::describe_summary;
-use crate::cli::terminal::shell::quote;
+use crate::cli::terminal::output::{describe_summary, notices};
 
 /// Name of the checks of the user's own project.
 const USER_TOOLS: &str = "user tools";
@@ -41,10 +40,10 @@ pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
 
 /// Checks the user's own project, unless it is the project that was checked. Also returns it.
 pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc<Generation>>, Vec<Line>) {
-    let roots = match ProjectRoots::find(&dirs.project) {
+    let roots = match ProjectRoots::find(&dirs.project, &notices()) {
         Ok(roots) => roots,
         // `check` has reported it.
-        Err(CliError::Project(_)) => return (None, Vec::new()),
+        Err(OpenError::Project(_)) => return (None, Vec::new()),
         Err(error) => {
             let advice = "set DEFTOOL_CONFIG_DIR to an absolute path outside of projects";
             return (None, vec![Line::error(USER_TOOLS, error.to_string(), advice)]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use deftool_engine::{Connection, EndpointOrigin};
 use deftool_lang::spec::{Api, WorkerSpec};
 use deftool_project::{Generation, PermissionRequest};
 use deftool_worker::{
@@ -106,20 +107,21 @@ async fn servers(
     let mut servers: BTreeMap<(String, String, bool), Server> = BTreeMap::new();
     let mut local: Option<Option<String>> = None;
     let mut any_missing = false;
+    let connection = Connection { endpoint: options.endpoint.clone(), ..Connection::default() };
     for worker in workers {
         let mut is_found = false;
-        let endpoint = if let Some(base) = &options.endpoint {
-            Some((base.clone(), String::from("--endpoint")))
-        } else if let Some(base) = &worker.endpoint {
-            Some((base.clone(), format!("worker `{}`", worker.name.value)))
-        } else if let Some(base) = environment("OPENAI_BASE_URL") {
-            Some((base, String::from("OPENAI_BASE_URL")))
-        } else {
-            if local.is_none() {
-                local = Some(find_endpoint(EndpointOptions::default()).await.ok().map(|found| found.base));
+        let endpoint = match connection.endpoint_of(&worker) {
+            Some((base, EndpointOrigin::Caller)) => Some((base, String::from("--endpoint"))),
+            Some((base, EndpointOrigin::Worker)) => Some((base, format!("worker `{}`", worker.name.value))),
+            Some((base, EndpointOrigin::Environment)) => Some((base, String::from("OPENAI_BASE_URL"))),
+            None => {
+                if local.is_none() {
+                    local =
+                        Some(find_endpoint(EndpointOptions::default()).await.ok().map(|found| found.base));
+                }
+                is_found = !names_key(&worker);
+                local.clone().flatten().map(|base| (base, String::from("detected on this machine")))
             }
-            is_found = !names_key(&worker);
-            local.clone().flatten().map(|base| (base, String::from("detected on this machine")))
         };
         let Some((base, source)) = endpoint else {
             any_missing = true;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_chat::fallback::written_form;
 use deftool_chat::request::{Event, FailReason, FinalState, Outcome, kind};
+use deftool_engine::PreparedWorker;
 use deftool_lang::spec::{Fallback, OnFailure};
 use deftool_lang::text::count;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
@@ -20,7 +21,7 @@ use crate::cli::project::engine::{Isolate, ScriptOptions};
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, cut};
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::{OpenWorker, Source, close, connect, open, with_spinner};
+use crate::cli::worker::{Source, close, connect, open, with_spinner};
 
 /// The tool that is offered. Models know it from their training, so that only its use is tested.
 const TOOL: &str = "get_weather";
@@ -115,9 +116,13 @@ struct SeenReply {
 
 impl Trial {
     /// Sends the prompt. With `fallback`, a first call ends the request: its result is not sent.
-    async fn run(options: &WorkerOptions, opened: &OpenWorker, fallback: Fallback) -> Result<Self, CliError> {
+    async fn run(
+        options: &WorkerOptions,
+        opened: &PreparedWorker,
+        fallback: Fallback,
+    ) -> Result<Self, CliError> {
         let watch = Watch::default();
-        let OpenWorker { spec, root, config, .. } = opened;
+        let PreparedWorker { spec, root, config, .. } = opened;
         let mut config = WorkerConfig { observer: Some(Arc::new(watch.clone())), ..config.clone() };
         // The second reply is the last one.
         config.run.tool_budget = 1;
@@ -232,7 +237,7 @@ impl RequestObserver for WatchedRequest {
 }
 
 /// Returns the lines about a trial. `second`: the same prompt with `:fallback on`.
-fn lines(opened: &OpenWorker, first: &Trial, second: Option<&Trial>) -> Vec<Line> {
+fn lines(opened: &PreparedWorker, first: &Trial, second: Option<&Trial>) -> Vec<Line> {
     let name = &opened.spec.name.value;
     let requests = first.requests() + second.map_or(0, Trial::requests);
     let mut lines = vec![Line::ok(
@@ -261,7 +266,7 @@ fn is_changed(detail: &str) -> bool {
 }
 
 /// Returns the line of a request that was sent again.
-fn retry_line(detail: &str, opened: &OpenWorker) -> Line {
+fn retry_line(detail: &str, opened: &PreparedWorker) -> Line {
     let member = detail.strip_prefix("sent again without ").and_then(|rest| rest.split_once(':'));
     let advice = match member {
         Some((member, _)) if opened.spec.params.contains_key(member) => {

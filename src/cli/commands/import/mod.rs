@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::TypedValueParser;
+use deftool_engine::Servers;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
 use deftool_lang::spec::{
@@ -30,7 +31,6 @@ use crate::cli::project::outputs::write_output;
 use crate::cli::terminal::output::{
     clean, describe_summary, eprint_findings, eprint_line, eprint_progress, print,
 };
-use crate::cli::worker::Servers;
 use crate::cli::worker::offer::offer_of;
 
 #[derive(Debug, Args)]

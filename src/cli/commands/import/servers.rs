@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use deftool_engine::server_name;
 use deftool_lang::spec::{FileKind, format_generated};
 use deftool_lang::text::count;
 use deftool_project::display_name;
@@ -15,7 +16,6 @@ use super::{ImportOptions, write_files};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::terminal::output::{clean, eprint_line, eprint_progress, print};
-use crate::cli::worker::server_name;
 
 /// The members that hold the servers: those of most hosts, of VS Code, and of Zed.
 const HOLDERS: [&str; 3] = ["mcpServers", "servers", "context_servers"];

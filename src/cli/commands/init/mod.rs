@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use deftool_engine::text::quote;
+use deftool_engine::{config_folder, inside_project};
 use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
 use deftool_process::files::create_only_private_files;
@@ -15,9 +17,7 @@ use super::import::{ForeignFormat, Imported, import_for_init};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::generated::write_file;
 use crate::cli::project::inputs::command_dirs;
-use crate::cli::project::user::{config_folder, inside_project};
 use crate::cli::terminal::output::{clean, eprint_progress};
-use crate::cli::terminal::shell::quote;
 use toolbox::{TOOLBOX, ToolboxTool};
 
 #[derive(Debug, Args)]

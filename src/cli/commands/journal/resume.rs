@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use deftool_durable::{RequestSummary, SqliteJournal};
+use deftool_engine::{PreparedWorker, join};
 use deftool_project::{find_root, quote, resolve_links};
 use deftool_worker::{Approvals, WorkerConfig};
 
@@ -21,7 +22,7 @@ use crate::cli::worker::approve::Approver;
 use crate::cli::worker::journal;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::{Follower, OpenWorker, Printed, Source, close, connect, join};
+use crate::cli::worker::{Follower, Printed, Source, close, connect, connect_servers};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -135,14 +136,14 @@ async fn resume(
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
     }
-    let OpenWorker { spec, root, tools, config, servers } = open;
+    let PreparedWorker { spec, root, tools, config, servers, .. } = open;
     let mut approver = Approver::new(options.yes);
     let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
     let journal = Some(Arc::clone(journal) as Arc<_>);
     let approvals = approver.approvals();
     let config = WorkerConfig { approvals, journal, ..config };
     let remote = tokio::select! {
-        connected = servers.connect() => connected?,
+        connected = connect_servers(&servers) => connected?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
     let tools = join(tools, remote.as_ref());

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use deftool_engine::server_name;
+use deftool_engine::text::quote;
 use serde_json::{Map, Value, json};
 
 use super::McpOptions;
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{eprint_progress, print};
-use crate::cli::terminal::shell::quote;
-use crate::cli::worker::server_name;
 
 /// An MCP host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use deftool_engine::{ProjectRoots, ProjectTrust};
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{Target, emit};
@@ -25,6 +26,7 @@ use deftool_project::{
     permission_requests,
 };
 use deftool_script::{LogLevel, ScriptEvent, ScriptRunner, ScriptSink};
+use deftool_worker::TrustSource;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -33,11 +35,10 @@ use tokio::sync::watch;
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit, listen_error, runtime};
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::project::trust::{ProjectTrust, report_untrusted, stored_trust};
-use crate::cli::project::user::ProjectRoots;
+use crate::cli::project::trust::{report_untrusted, stored_trust};
 use crate::cli::project::{engine, script_log};
 use crate::cli::terminal::interrupt::Signals;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, print};
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, eprint_progress, notices, print};
 use crate::cli::terminal::stdio::{stdin, stdout};
 use hosts::{Host, print_config};
 
@@ -105,14 +106,14 @@ struct Opener {
 impl Opener {
     fn open(&self) -> Result<LiveProject, CliError> {
         let folder = self.roots.trusted_folder();
-        self.roots
-            .open(&self.from, |is_user| report_reloads(self.reloaded.clone(), folder.to_owned(), is_user))
+        let listener = |is_user| report_reloads(self.reloaded.clone(), folder.to_owned(), is_user);
+        Ok(self.roots.open(&self.from, listener)?)
     }
 }
 
 pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
-    let roots = ProjectRoots::find(&dirs.project)?;
+    let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let root = roots.main_root();
     if let Some(host) = options.config {
         return print_config(host, options, root);
@@ -137,7 +138,7 @@ pub(in crate::cli) fn run(options: &McpOptions) -> Result<Exit, CliError> {
         project,
         opener: Some(opener),
         // stdin belongs to the client.
-        trust: ProjectTrust::without_prompt(folder, options.scripts.trust),
+        trust: ProjectTrust::stored(folder, options.scripts.trust),
         scripts: engine::start_with(&options.scripts, sink(events.clone()))?,
         exit_tools: options.exit_tools,
         emitted: Arc::default(),
@@ -282,7 +283,7 @@ impl CatalogSource for LiveTools {
         if !opener.trusts_all {
             report_untrusted(&missing_of(&project.current(), folder, self.exit_tools));
         }
-        let trust = ProjectTrust::without_prompt(folder, opener.trusts_all);
+        let trust = ProjectTrust::stored(folder, opener.trusts_all);
         let (scripts, exit_tools) = (Arc::clone(&self.scripts), self.exit_tools);
         let (emitted, offered) = (Arc::clone(&self.emitted), Mutex::default());
         Some(Arc::new(Self { project, opener: None, trust, scripts, exit_tools, emitted, offered }))
@@ -409,7 +410,7 @@ mod tests {
         let tools = LiveTools {
             project: LiveProject::open(root, root, None).unwrap(),
             opener: None,
-            trust: ProjectTrust::without_prompt(root, true),
+            trust: ProjectTrust::stored(root, true),
             scripts: Arc::new(ScriptRunner::new(RunnerOptions::default())),
             exit_tools: false,
             emitted: Arc::default(),

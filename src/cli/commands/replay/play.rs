@@ -23,7 +23,7 @@ use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::trust::{bios_permission_request, missing_permissions};
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, eprint_progress, paint, print_json, print_styled};
-use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::secrets;
 use crate::cli::worker::{api_key, choose_worker, eprint_errors, eprint_omitted_tools, recordings};
 
 /// The result of a replay.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use deftool_chat::request::Outcome;
+use deftool_engine::{PreparedWorker, join};
 use deftool_record::{Recording, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, ToolSource, Worker, WorkerConfig};
 
@@ -23,10 +24,10 @@ use crate::cli::terminal::output::{
 use crate::cli::worker;
 use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
-use crate::cli::worker::secrets::secrets;
+use crate::cli::worker::secrets;
 use crate::cli::worker::show::usage_line;
 use crate::cli::worker::{
-    FollowResult, Follower, OpenWorker, Printed, Source, api_key, close, connect, join, journal, recordings,
+    FollowResult, Follower, Printed, Source, api_key, close, connect, connect_servers, journal, recordings,
     trace,
 };
 use prompt::read_prompt;
@@ -118,7 +119,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
     let (of_run, params) = (&options.worker, &options.request.params);
     let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, of_run, params));
-    let OpenWorker { spec, root, tools, config, servers } = open;
+    let PreparedWorker { spec, root, tools, config, servers, .. } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
@@ -131,7 +132,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig { approvals: approver.approvals(), journal: of_worker, ..config };
         let remote = tokio::select! {
-            connected = servers.connect() => connected?,
+            connected = connect_servers(&servers) => connected?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let tools = join(tools, remote.as_ref());

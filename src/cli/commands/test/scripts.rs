@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use deftool_engine::{ProjectTrust, script_line};
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_process::files::remove_leftover_test_folders;
 use deftool_process::kill_programs;
@@ -15,12 +16,11 @@ use deftool_script::{
     Script, TestFailure, TestFile, TestName, TestSubject, TestTools, list_tests, remove_test_folders,
     run_test,
 };
+use deftool_worker::TrustSource;
 
 use super::TestOptions;
 use super::run::{Failure, Kind, Sample, SourceRange, TestResult, TestRun};
 use crate::cli::outcome::{CliError, runtime};
-use crate::cli::project::script_log;
-use crate::cli::project::trust::ProjectTrust;
 use crate::cli::terminal::interrupt;
 use crate::cli::terminal::interrupt::Signals;
 
@@ -58,7 +58,7 @@ pub(super) fn run(
 fn tools_of(root: &Path, from: &Path, options: &TestOptions) -> Result<TestTools, CliError> {
     let generation = Arc::new(Generation::load(root, from, None)?);
     // Do not prompt for trust: most tests fake all access outside of the project.
-    let trust = ProjectTrust::without_prompt(root, options.trust).of(&generation);
+    let trust = ProjectTrust::stored(root, options.trust).of(&generation);
     Ok(Arc::new(move |name: &str| subject(name, &generation, &trust)))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn run_samples(run: &mut TestRun, from: &Path, options: &TestOptions)
             set_failure(run, sample, Failure { kind, at: sample.at.clone(), message, details });
         }
         if let Some(result) = run.results.get_mut(sample.index) {
-            result.log = outcome.log.iter().map(script_log::line).collect();
+            result.log = outcome.log.iter().map(script_line).collect();
             result.elapsed = Some(outcome.elapsed);
             result.called = outcome.tools;
         }
@@ -228,7 +228,7 @@ impl Job<'_> {
                 let end = run_test(file, *index, timeout);
                 TestResult {
                     called: end.tools,
-                    log: end.log.iter().map(script_log::line).collect(),
+                    log: end.log.iter().map(script_line).collect(),
                     elapsed: Some(end.elapsed),
                     ..result(file, test, end.failure.as_ref())
                 }

@@ -1,136 +1,62 @@
 //! Trust of a project for one command: stored permissions, `--trust`, or a confirmation prompt.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 
+use deftool_engine::{ProjectTrust, Store, StoreError, command_of, store_key, stored_trust, untrusted};
 use deftool_lang::text::{count, exact};
-use deftool_project::{
-    Generation, PermissionRequest, PermissionSet, Trust, permission_requests, resolve_links,
-};
-use deftool_worker::TrustSource;
+use deftool_project::{Generation, PermissionRequest, PermissionSet};
 
-use super::store::{Store, StoreError};
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::input::flush_input;
-use crate::cli::terminal::output::{clean, eprint_error, eprint_line, paint};
+use crate::cli::terminal::output::{clean, eprint_error, eprint_line, notices, paint};
 
-/// Returns the store key of the project at `root`, which must be an absolute path. Returns `None` if the path is not
-/// valid UTF-8.
-pub(in crate::cli) fn store_key(root: &Path) -> Option<String> {
-    resolve_links(root).to_str().map(str::to_owned)
+/// Determines the trust for a command that may run scripts with the permissions `wanted`, of the project at `root`.
+/// Uses `--trust` (`trusts_all`), the stored permissions, or a prompt if there is a terminal.
+///
+/// # Errors
+/// If a required permission is not trusted.
+pub(in crate::cli) fn resolve(
+    root: &Path,
+    wanted: Vec<PermissionRequest>,
+    trusts_all: bool,
+) -> Result<ProjectTrust, CliError> {
+    resolve_partly(root, wanted, trusts_all, |_| false)
 }
 
-/// The trusted permissions of one project while a command runs.
-pub(in crate::cli) struct ProjectTrust {
-    root: PathBuf,
-    /// `None`: all permissions, for this run.
-    granted: Option<Mutex<Granted>>,
-}
-
-struct Granted {
-    grants: Arc<PermissionSet>,
-    /// The number of the latest generation whose tools require only `grants`.
-    checked_generation: u64,
-}
-
-impl ProjectTrust {
-    /// Determines the trust for a command that may run scripts with the permissions `wanted`, of the project at `root`.
-    /// Uses `--trust` (`trusts_all`), the stored permissions, or a prompt if there is a terminal.
-    ///
-    /// # Errors
-    /// If a required permission is not trusted.
-    pub(in crate::cli) fn resolve(
-        root: &Path,
-        wanted: Vec<PermissionRequest>,
-        trusts_all: bool,
-    ) -> Result<Self, CliError> {
-        Self::resolve_partly(root, wanted, trusts_all, |_| false)
-    }
-
-    /// Like [`resolve`](Self::resolve), but a command for which the trusted permissions `suffice` continues with them.
-    ///
-    /// # Errors
-    /// If a required permission is not trusted, and the trusted ones do not suffice.
-    pub(in crate::cli) fn resolve_partly(
-        root: &Path,
-        wanted: Vec<PermissionRequest>,
-        trusts_all: bool,
-        suffice: impl Fn(&PermissionSet) -> bool,
-    ) -> Result<Self, CliError> {
-        let root = root.to_owned();
-        let mut grants = PermissionSet::default();
-        if trusts_all {
-            // Grant only what the specs require now: a reload during the run, for example after an edit by the model,
-            // does not add permissions.
-            for request in wanted {
-                grants.add(request.grants);
-            }
-        } else if !wanted.is_empty() {
-            let store = Store::of_user();
-            grants = stored_permissions(&store, &root);
-            let missing = grants.missing_requests(wanted);
-            if !missing.is_empty() {
-                match prompt(&root, &missing) {
-                    Ok(given) => {
-                        store_permissions(&store, &root, &given);
-                        grants.add(given);
-                    }
-                    Err(_) if suffice(&grants) => {}
-                    Err(error) => return Err(error),
+/// Like [`resolve`], but a command for which the trusted permissions `suffice` continues with them.
+///
+/// # Errors
+/// If a required permission is not trusted, and the trusted ones do not suffice.
+pub(in crate::cli) fn resolve_partly(
+    root: &Path,
+    wanted: Vec<PermissionRequest>,
+    trusts_all: bool,
+    suffice: impl Fn(&PermissionSet) -> bool,
+) -> Result<ProjectTrust, CliError> {
+    let mut grants = PermissionSet::default();
+    if trusts_all {
+        // Grant only what the specs require now: a reload during the run, for example after an edit by the model,
+        // does not add permissions.
+        for request in wanted {
+            grants.add(request.grants);
+        }
+    } else if !wanted.is_empty() {
+        let store = Store::of_user();
+        grants = stored_permissions(&store, root);
+        let missing = grants.missing_requests(wanted);
+        if !missing.is_empty() {
+            match prompt(root, &missing) {
+                Ok(given) => {
+                    store_permissions(&store, root, &given);
+                    grants.add(given);
                 }
+                Err(_) if suffice(&grants) => {}
+                Err(error) => return Err(error),
             }
         }
-        let granted = Granted { grants: Arc::new(grants), checked_generation: 0 };
-        Ok(Self { root, granted: Some(Mutex::new(granted)) })
     }
-
-    /// Uses `--trust` (`trusts_all`) or the stored permissions, which [`of`](Self::of) reads. Never prompts.
-    pub(in crate::cli) fn without_prompt(root: &Path, trusts_all: bool) -> Self {
-        let granted = Granted { grants: Arc::default(), checked_generation: 0 };
-        Self { root: root.to_owned(), granted: (!trusts_all).then(|| Mutex::new(granted)) }
-    }
-
-    /// Returns the current trust.
-    pub(in crate::cli) fn current(&self) -> Trust {
-        let Some(granted) = &self.granted else { return Trust::Everything };
-        Trust::Only(Arc::clone(&granted.lock().unwrap_or_else(PoisonError::into_inner).grants))
-    }
-
-    /// Returns whether [`of`](Self::of) found no permission missing for `generation`.
-    pub(in crate::cli) fn is_complete(&self, generation: &Generation) -> bool {
-        let checked = |granted: &Mutex<Granted>| {
-            granted.lock().unwrap_or_else(PoisonError::into_inner).checked_generation
-        };
-        self.granted.as_ref().is_none_or(|granted| checked(granted) == generation.number)
-    }
-
-    /// Returns the trust for the scripts of `generation`. Includes permissions that were stored in the meantime.
-    pub(in crate::cli) fn of(&self, generation: &Generation) -> Trust {
-        let Some(granted) = &self.granted else { return Trust::Everything };
-        let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
-        if granted.checked_generation != generation.number {
-            let wanted = permission_requests(&generation.load, generation.tools());
-            if wanted.iter().any(|request| !granted.grants.covers(&request.grants))
-                && let (Ok(projects), Some(key)) = (Store::of_user().read(), store_key(&self.root))
-                && let Some(more) = projects.get(&key)
-            {
-                let mut all = PermissionSet::clone(&granted.grants);
-                all.add(more.clone());
-                granted.grants = Arc::new(all);
-            }
-            if wanted.iter().all(|request| granted.grants.covers(&request.grants)) {
-                granted.checked_generation = generation.number;
-            }
-        }
-        Trust::Only(Arc::clone(&granted.grants))
-    }
-}
-
-impl TrustSource for ProjectTrust {
-    fn of(&self, generation: &Generation) -> Trust {
-        Self::of(self, generation)
-    }
+    Ok(ProjectTrust::with(root, grants))
 }
 
 /// Returns the parts of `wanted` that are not stored for the project of `generation`.
@@ -152,24 +78,6 @@ pub(in crate::cli) fn report_untrusted(missing: &[PermissionRequest]) {
     }
 }
 
-/// Describes the tools that are not available.
-pub(in crate::cli) fn untrusted(missing: &[PermissionRequest]) -> String {
-    let lines = PermissionRequest::lines(missing).join("; ");
-    format!("not trusted, so not available: {lines}; see `{}`", command_of(missing))
-}
-
-/// Returns the command that grants the missing permissions, or those of the project if both lack some.
-fn command_of(missing: &[PermissionRequest]) -> &'static str {
-    let of_project = missing.iter().find(|request| !request.is_of_user());
-    of_project.or(missing.first()).map_or("deftool trust grant", |request| request.grants.grant_command())
-}
-
-/// Returns the stored permissions of the project at `root`.
-pub(in crate::cli) fn stored_trust(root: &Path) -> PermissionSet {
-    let projects = Store::of_user().read().unwrap_or_default();
-    store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default()
-}
-
 fn stored_permissions(store: &Store, root: &Path) -> PermissionSet {
     match store.read() {
         Ok(projects) => store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default(),
@@ -187,7 +95,7 @@ fn store_permissions(store: &Store, root: &Path, given: &PermissionSet) {
     let Some(key) = store_key(root) else {
         return eprint_line("note: cannot store the trust: the project's path is not valid UTF-8");
     };
-    let changed = store.change(|projects| projects.entry(key).or_default().add(given.clone()));
+    let changed = store.change(&notices(), |projects| projects.entry(key).or_default().add(given.clone()));
     if let Err(error) = changed {
         eprint_line(&format!("note: cannot store the trust: {}", clean(&error.to_string())));
     }

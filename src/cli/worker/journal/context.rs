@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use deftool_engine::PreparedWorker;
 use deftool_lang::text::digest;
 use deftool_project::{Generation, LoadedTool, ScriptState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::worker::OpenWorker;
 use crate::cli::worker::options::WorkerOptions;
 
 /// The origin of a request. `tests/it/commands/stored/fields.txt` lists what each field may decide.
@@ -31,7 +31,11 @@ pub(in crate::cli) struct JournalContext {
 }
 
 impl JournalContext {
-    pub(in crate::cli) fn of(open: &OpenWorker, options: &WorkerOptions, params: &[(String, Value)]) -> Self {
+    pub(in crate::cli) fn of(
+        open: &PreparedWorker,
+        options: &WorkerOptions,
+        params: &[(String, Value)],
+    ) -> Self {
         let generation = open.tools.project().current();
         Self {
             project: generation.load.root.clone(),
@@ -44,7 +48,7 @@ impl JournalContext {
     }
 
     /// Describes the tools that changed or are gone.
-    pub(in crate::cli) fn changes(&self, open: &OpenWorker) -> Vec<String> {
+    pub(in crate::cli) fn changes(&self, open: &PreparedWorker) -> Vec<String> {
         let now = digests(open, &open.tools.project().current());
         let changes = self.tools.iter().filter_map(|(name, before)| match now.get(name) {
             None => Some(format!("the tool `{name}` no longer exists or has errors")),
@@ -55,7 +59,7 @@ impl JournalContext {
     }
 }
 
-fn digests(open: &OpenWorker, generation: &Generation) -> BTreeMap<String, String> {
+fn digests(open: &PreparedWorker, generation: &Generation) -> BTreeMap<String, String> {
     let offered = generation.tool_set(&open.spec);
     let loaded = offered.iter().filter_map(|entry| Some((entry, generation.tool(&entry.name)?)));
     loaded

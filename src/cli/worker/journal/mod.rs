@@ -12,7 +12,7 @@ use deftool_record::{Journal, JournalError, Timeline};
 use serde_json::Value;
 
 use self::context::JournalContext;
-use super::OpenWorker;
+use super::PreparedWorker;
 use super::options::WorkerOptions;
 use crate::cli::outcome::CliError;
 
@@ -36,7 +36,7 @@ pub(in crate::cli) fn open(path: &Path) -> Result<Arc<SqliteJournal>, CliError> 
 /// Returns the journal for the requests of a worker. `resume` finds the worker again.
 pub(in crate::cli) fn of_worker(
     journal: &Arc<SqliteJournal>,
-    open: &OpenWorker,
+    open: &PreparedWorker,
     options: &WorkerOptions,
     params: &[(String, Value)],
 ) -> Arc<dyn Journal> {

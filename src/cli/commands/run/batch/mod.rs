@@ -16,6 +16,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event, FinalState, Outcome, Signal, kind};
 use deftool_chat::{Message, Usage};
 use deftool_durable::SqliteJournal;
+use deftool_engine::{PreparedWorker, close_remote, join};
 use deftool_lang::text::count;
 use deftool_record::{Durability, Journal, Recorder};
 use deftool_worker::{Approvals, SubmitRequest, ToolSource, Worker, WorkerConfig, WorkerState};
@@ -35,11 +36,8 @@ use crate::cli::terminal::spinner::{Spinner, suspend};
 use crate::cli::worker;
 use crate::cli::worker::journal::context::JournalContext;
 use crate::cli::worker::journal::{PastRequest, PastRequests};
-use crate::cli::worker::secrets::secrets;
-use crate::cli::worker::{
-    OpenWorker, Source, api_key, close, close_remote, connect, join, journal, recordings, trace,
-    without_probes,
-};
+use crate::cli::worker::secrets;
+use crate::cli::worker::{Source, api_key, close, connect, connect_servers, journal, recordings, trace};
 use job::{JobError, JobFile, JobLine, JobResult};
 
 /// The kind of the error of a job that cannot be submitted.
@@ -55,7 +53,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
     let file = JobFile::read(path)?;
     let open = worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?;
     let stored = options.journal.as_deref().map(|path| Stored::open(path, &open, options)).transpose()?;
-    let OpenWorker { spec, root, tools, config, servers } = open;
+    let PreparedWorker { spec, root, tools, config, servers, .. } = open;
     let secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
@@ -67,7 +65,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
         let (queue, keep_results) = (config.slots, usize::MAX);
         let config = WorkerConfig { approvals, journal, queue, keep_results, ..config };
         let remote = tokio::select! {
-            connected = servers.connect() => connected?,
+            connected = connect_servers(&servers) => connected?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let tools = join(tools, remote.as_ref());
@@ -77,7 +75,7 @@ pub(super) fn run(options: &RunOptions, path: &Path) -> Result<Exit, CliError> {
             Some(_) | None => false,
         };
         let worker = if has_ended {
-            without_probes(&options.worker, &spec, config, Arc::clone(&tools))?
+            options.worker.connection().without_probes(&spec, config, Arc::clone(&tools))?
         } else {
             tokio::select! {
                 worker = connect(&options.worker, (&spec, &root), config, Arc::clone(&tools), true) => worker?,
@@ -127,7 +125,7 @@ struct Stored {
 }
 
 impl Stored {
-    fn open(path: &Path, open: &OpenWorker, options: &RunOptions) -> Result<Self, CliError> {
+    fn open(path: &Path, open: &PreparedWorker, options: &RunOptions) -> Result<Self, CliError> {
         let journal = journal::open(path)?;
         let (worker, params) = (&options.worker, &options.request.params);
         Ok(Self {

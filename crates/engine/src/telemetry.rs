@@ -1,4 +1,4 @@
-//! The export of OpenTelemetry traces and metrics, of all workers of the command. The environment configures it.
+//! The export of OpenTelemetry traces and metrics, of all workers of the program. The environment configures it.
 //!
 //! Without the feature `otel`, nothing is exported, and a warning reports that.
 
@@ -7,17 +7,20 @@ use std::sync::Arc;
 use deftool_record::Secrets;
 use deftool_worker::Observer;
 
+use crate::Notices;
+
 /// Returns an observer for the requests of a worker, if the environment names a collector. `secrets` returns the API key
 /// and the other secrets of the project.
-pub(in crate::cli) fn observer(
+pub fn observer(
+    notices: &Notices,
     secrets: impl FnOnce() -> (Option<String>, Secrets),
 ) -> Option<Arc<dyn Observer>> {
-    export::observer(secrets)
+    export::observer(notices, secrets)
 }
 
-/// Exports the rest, in a bounded time. Called once, at the end of the command.
-pub(in crate::cli) fn finish() {
-    export::finish();
+/// Exports the rest, in a bounded time. Called once, at the end of the program.
+pub fn finish(notices: &Notices) {
+    export::finish(notices);
 }
 
 #[cfg(feature = "otel")]
@@ -25,12 +28,12 @@ mod export {
     use std::sync::{Arc, Mutex, PoisonError};
     use std::time::Duration;
 
-    use deftool_lang::text::count;
+    use deftool_lang::text::{count, readable};
     use deftool_otel::{Lost, Settings, Telemetry};
     use deftool_record::{Redaction, Secrets};
     use deftool_worker::Observer;
 
-    use crate::cli::terminal::output::{clean, eprint_line};
+    use crate::Notices;
 
     /// Time limit of the last export.
     const LAST_EXPORT: Duration = Duration::from_secs(2);
@@ -44,12 +47,13 @@ mod export {
         On(Telemetry),
     }
 
-    pub(in crate::cli) fn observer(
+    pub(super) fn observer(
+        notices: &Notices,
         secrets: impl FnOnce() -> (Option<String>, Secrets),
     ) -> Option<Arc<dyn Observer>> {
         let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::New = &*state {
-            *state = start().map_or(State::Off, State::On);
+            *state = start(notices).map_or(State::Off, State::On);
         }
         let State::On(telemetry) = &*state else { return None };
         let (key, secrets) = secrets();
@@ -58,20 +62,21 @@ mod export {
 
     /// Starts the export, if the environment names a collector. Reports what cannot be used: a request does not fail
     /// because of it.
-    fn start() -> Option<Telemetry> {
-        let report =
-            |reason: String| eprint_line(&format!("warning: no telemetry is exported: {}", clean(&reason)));
+    fn start(notices: &Notices) -> Option<Telemetry> {
+        let report = |reason: String| {
+            notices.send(&format!("warning: no telemetry is exported: {}", readable(&reason)));
+        };
         let settings = Settings::from_environment().map_err(|error| report(error.to_string())).ok()??;
         Telemetry::start(settings).map_err(|error| report(error.to_string())).ok()
     }
 
-    pub(in crate::cli) fn finish() {
+    pub(super) fn finish(notices: &Notices) {
         let state = std::mem::replace(&mut *STATE.lock().unwrap_or_else(PoisonError::into_inner), State::Off);
         if let State::On(telemetry) = state
             && let Some(Lost { spans, reason }) = telemetry.shutdown(LAST_EXPORT)
         {
             let spans = count(usize::try_from(spans).unwrap_or(usize::MAX), "span");
-            eprint_line(&format!("warning: {spans} lost: {}", clean(&reason)));
+            notices.send(&format!("warning: {spans} lost: {}", readable(&reason)));
         }
     }
 }
@@ -83,8 +88,8 @@ mod export {
     use deftool_record::Secrets;
     use deftool_worker::Observer;
 
-    use crate::cli::outcome::environment;
-    use crate::cli::terminal::output::eprint_line;
+    use crate::Notices;
+    use crate::folders::environment;
 
     /// The variables that name a collector.
     const COLLECTORS: [&str; 3] = [
@@ -95,12 +100,13 @@ mod export {
 
     static WARNING: Once = Once::new();
 
-    pub(in crate::cli) fn observer(
+    pub(super) fn observer(
+        notices: &Notices,
         _: impl FnOnce() -> (Option<String>, Secrets),
     ) -> Option<Arc<dyn Observer>> {
         if let Some(name) = COLLECTORS.iter().find(|name| environment(name).is_some()) {
             WARNING.call_once(|| {
-                eprint_line(&format!(
+                notices.send(&format!(
                     "warning: {name} is ignored: this build has no telemetry; use a release package, or build with \
                      `--features otel`"
                 ));
@@ -109,5 +115,5 @@ mod export {
         None
     }
 
-    pub(in crate::cli) fn finish() {}
+    pub(super) fn finish(_: &Notices) {}
 }

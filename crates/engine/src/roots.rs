@@ -11,23 +11,19 @@ use std::sync::Arc;
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::spec::PathBase;
-use deftool_lang::text::count;
+use deftool_lang::text::{count, readable as clean};
 use deftool_process::files::{untrusted_parent_reason, untrusted_reason};
 use deftool_project::{
     CurrentFolder, Generation, Listener, LiveProject, Load, ProjectError, ToolOrigin, find_root, load_specs,
     resolve_inputs, resolve_links,
 };
 
-use super::trust::state_folder;
-use crate::cli::outcome::CliError;
-use crate::cli::terminal::output::{clean, eprint_line};
-use crate::cli::terminal::shell::quote;
+use crate::folders::{VARIABLE, config_folder, state_folder};
+use crate::text::quote;
+use crate::{Notices, OpenError};
 
 /// The variable with the home folder.
 const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-
-/// The variable that overrides the configuration folder.
-const VARIABLE: &str = "DEFTOOL_CONFIG_DIR";
 
 /// Maximum number of links in a path, as in operating systems.
 const MAX_LINKS: usize = 40;
@@ -35,35 +31,8 @@ const MAX_LINKS: usize = 40;
 /// Maximum number of files in the user's project, so that its check is fast.
 const MAX_FILES: usize = 10_000;
 
-/// Returns the configuration folder, which may not exist. Returns `None` if no environment variable specifies it.
-///
-/// # Errors
-/// If `DEFTOOL_CONFIG_DIR` is not absolute: every folder would have tools of its own.
-pub(in crate::cli) fn config_folder() -> Result<Option<PathBuf>, CliError> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
-    let default = || {
-        let base = absolute("XDG_CONFIG_HOME").or_else(|| {
-            if cfg!(windows) {
-                absolute("APPDATA")
-            } else {
-                absolute("HOME").map(|home| home.join(".config"))
-            }
-        });
-        base.map(|base| base.join("deftool"))
-    };
-    match variable(VARIABLE) {
-        Some(folder) if !folder.is_absolute() => {
-            let folder = clean(&folder.display().to_string());
-            Err(CliError::Usage(format!("{VARIABLE} must be an absolute path, not `{folder}`")))
-        }
-        Some(folder) => Ok(Some(folder)),
-        None => Ok(default()),
-    }
-}
-
 /// Returns why a configuration folder inside a project is not used: the author of the project could write the user's tools.
-pub(in crate::cli) fn inside_project(folder: &Path) -> Option<String> {
+pub fn inside_project(folder: &Path) -> Option<String> {
     let root = find_root(resolve_links(folder).parent()?).ok()?;
     let root = clean(&root.display().to_string());
     Some(format!(
@@ -74,25 +43,26 @@ pub(in crate::cli) fn inside_project(folder: &Path) -> Option<String> {
 
 /// The projects whose tools a command offers. At least one exists.
 #[derive(Clone)]
-pub(in crate::cli) struct ProjectRoots {
+pub struct ProjectRoots {
     /// The project that contains the folder of the command, unless it is the user's own.
-    pub(in crate::cli) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// The user's own project.
     user: Option<PathBuf>,
     /// The project or, outside of projects, the folder of the command. Tools of the user with `:base project` work there.
     current: PathBuf,
+    notices: Notices,
 }
 
 impl ProjectRoots {
-    /// Finds the project that contains `folder`, and the user's own. Reports on stderr why the latter is ignored.
+    /// Finds the project that contains `folder`, and the user's own. Reports why the latter is ignored.
     ///
     /// # Errors
     /// If there is no project, or if the configuration folder is relative.
-    pub(in crate::cli) fn find(folder: &Path) -> Result<Self, CliError> {
+    pub fn find(folder: &Path, notices: &Notices) -> Result<Self, OpenError> {
         let project = find_root(folder);
-        let Some(user) = config_folder()?.and_then(usable) else {
-            let project = project?;
-            return Ok(Self { project: Some(project.clone()), user: None, current: project });
+        let Some(user) = config_folder()?.and_then(|folder| usable(folder, notices)) else {
+            let (project, notices) = (project?, notices.clone());
+            return Ok(Self { project: Some(project.clone()), user: None, current: project, notices });
         };
         let (project, current) = match project {
             Ok(root) if resolve_links(&root) == resolve_links(&user) => (None, root),
@@ -100,16 +70,16 @@ impl ProjectRoots {
             Err(ProjectError::NoProject { .. }) => (None, folder.to_owned()),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { project, user: Some(user), current })
+        Ok(Self { project, user: Some(user), current, notices: notices.clone() })
     }
 
     /// Returns the folder whose trust applies: the project or, outside of projects, the folder of the command.
-    pub(in crate::cli) fn trusted_folder(&self) -> &Path {
+    pub fn trusted_folder(&self) -> &Path {
         &self.current
     }
 
     /// Returns the folder that tools of the user with `:base project` work in.
-    pub(in crate::cli) fn current(&self) -> CurrentFolder {
+    pub fn current(&self) -> CurrentFolder {
         // Links are resolved once: a link that is changed later leads nowhere else.
         let folder = resolve_links(&self.current);
         match self.why_unusable(&folder) {
@@ -141,19 +111,19 @@ impl ProjectRoots {
     }
 
     /// Returns the same projects, whose user works in `folder`. `None`: in a project, or if the user has no tools.
-    pub(in crate::cli) fn in_folder(&self, folder: &Path) -> Option<Self> {
+    pub fn in_folder(&self, folder: &Path) -> Option<Self> {
         self.user.as_ref().filter(|_| self.project.is_none())?;
         let current = find_root(folder).unwrap_or_else(|_| folder.to_owned());
         Some(Self { current, ..self.clone() })
     }
 
     /// Returns the project that contains the folder of the command or, outside of projects, the user's own.
-    pub(in crate::cli) fn main_root(&self) -> &Path {
+    pub fn main_root(&self) -> &Path {
         self.project.as_deref().or(self.user.as_deref()).unwrap_or(Path::new("."))
     }
 
     /// Returns the user's own project.
-    pub(in crate::cli) fn user(&self) -> Option<&Path> {
+    pub fn user(&self) -> Option<&Path> {
         self.user.as_deref()
     }
 
@@ -161,7 +131,7 @@ impl ProjectRoots {
     ///
     /// # Errors
     /// If a file of the project cannot be read.
-    pub(in crate::cli) fn load_tool(&self, from: &Path, name: &str) -> Result<Generation, CliError> {
+    pub fn load_tool(&self, from: &Path, name: &str) -> Result<Generation, OpenError> {
         let generation = match &self.project {
             Some(root) => Generation::load_tool(root, from, name, None)?,
             None => Generation::empty(),
@@ -171,12 +141,14 @@ impl ProjectRoots {
     }
 
     /// Adds the tools of the user to a generation of the project. `load` loads the user's own project.
-    pub(in crate::cli) fn join(
+    pub fn join(
         &self,
         generation: Generation,
         load: impl FnOnce(&Path) -> Result<Generation, ProjectError>,
     ) -> Generation {
-        let loaded = self.user().and_then(|user| report_errors(user, load(user), |loaded| &loaded.load));
+        let loaded = self
+            .user()
+            .and_then(|user| report_errors(user, load(user), |loaded| &loaded.load, &self.notices));
         match loaded {
             Some(user) => generation.beside(Arc::new(user)),
             None => generation,
@@ -187,13 +159,13 @@ impl ProjectRoots {
     ///
     /// # Errors
     /// If a file of the project cannot be read.
-    pub(in crate::cli) fn load_specs(&self, from: &Path) -> Result<Vec<(ToolOrigin, Load)>, CliError> {
+    pub fn load_specs(&self, from: &Path) -> Result<Vec<(ToolOrigin, Load)>, OpenError> {
         let load = |root: &Path| load_specs(&resolve_inputs(&[], root)?, from);
         let mut loads = Vec::new();
         if let Some(root) = &self.project {
             loads.push((ToolOrigin::Project, load(root)?));
         }
-        let user = self.user().and_then(|user| report_errors(user, load(user), |load| load));
+        let user = self.user().and_then(|user| report_errors(user, load(user), |load| load, &self.notices));
         loads.extend(user.map(|load| (ToolOrigin::User, load)));
         Ok(loads)
     }
@@ -202,11 +174,7 @@ impl ProjectRoots {
     ///
     /// # Errors
     /// If a file of the project cannot be read.
-    pub(in crate::cli) fn open(
-        &self,
-        from: &Path,
-        listener: impl Fn(bool) -> Listener,
-    ) -> Result<LiveProject, CliError> {
+    pub fn open(&self, from: &Path, listener: impl Fn(bool) -> Listener) -> Result<LiveProject, OpenError> {
         let project = match &self.project {
             Some(root) => LiveProject::open(root, from, Some(listener(false)))?,
             None => LiveProject::without_files(),
@@ -215,12 +183,7 @@ impl ProjectRoots {
     }
 
     /// Adds the tools of the user to `project`.
-    pub(in crate::cli) fn add_user(
-        &self,
-        project: LiveProject,
-        from: &Path,
-        listener: Option<Listener>,
-    ) -> LiveProject {
+    pub fn add_user(&self, project: LiveProject, from: &Path, listener: Option<Listener>) -> LiveProject {
         match self.open_user(from, listener) {
             Some(user) => project.beside(Arc::new(user)),
             None => project,
@@ -228,31 +191,31 @@ impl ProjectRoots {
     }
 
     /// Reports the tools of the user that cannot work in the folder of the command.
-    fn eprint_left_out(&self, user: &Generation) {
+    fn report_left_out(&self, user: &Generation) {
         let left_out = user.tools().filter(|loaded| loaded.tool.base == PathBase::Project).count();
         if let (Err(why), 1..) = (self.current(), left_out) {
             let tools = count(left_out, "tool");
-            eprint_line(&format!("note: {tools} of yours with :base project cannot work here: {why}"));
+            self.notices.send(&format!("note: {tools} of yours with :base project cannot work here: {why}"));
         }
     }
 
     /// Opens the user's own project. Reports its errors, also after each reload.
-    pub(in crate::cli) fn open_user(&self, from: &Path, listener: Option<Listener>) -> Option<LiveProject> {
+    pub fn open_user(&self, from: &Path, listener: Option<Listener>) -> Option<LiveProject> {
         let root = self.user()?.to_owned();
-        let folder = root.clone();
+        let (folder, notices) = (root.clone(), self.notices.clone());
         let reported: Listener = Box::new(move |loaded| {
             if let Ok(generation) = loaded {
-                eprint_first_error(&folder, &generation.load);
+                report_first_error(&folder, &generation.load, &notices);
             }
             if let Some(listener) = &listener {
                 listener(loaded);
             }
         });
         let opened = LiveProject::open_of_user(&root, from, self.current(), Some(reported));
-        let opened = opened.map_err(|error| eprint_ignored(&root, &error.to_string())).ok()?;
+        let opened = opened.map_err(|error| report_ignored(&root, &error.to_string(), &self.notices)).ok()?;
         let generation = opened.current();
-        eprint_first_error(&root, &generation.load);
-        self.eprint_left_out(&generation);
+        report_first_error(&root, &generation.load, &self.notices);
+        self.report_left_out(&generation);
         Some(opened)
     }
 }
@@ -262,38 +225,39 @@ fn report_errors<T>(
     user: &Path,
     loaded: Result<T, ProjectError>,
     load_of: impl Fn(&T) -> &Load,
+    notices: &Notices,
 ) -> Option<T> {
     match loaded {
         Ok(loaded) => {
-            eprint_first_error(user, load_of(&loaded));
+            report_first_error(user, load_of(&loaded), notices);
             Some(loaded)
         }
         Err(error) => {
-            eprint_ignored(user, &error.to_string());
+            report_ignored(user, &error.to_string(), notices);
             None
         }
     }
 }
 
-/// Prints the first error of the user's own project, on one line.
-fn eprint_first_error(user: &Path, load: &Load) {
+/// Reports the first error of the user's own project, on one line.
+fn report_first_error(user: &Path, load: &Load, notices: &Notices) {
     let error = load.findings.iter().find(|finding| finding.severity == Severity::Error);
     if let Some(error) = error {
         let line = clean(&render_concise(error, &load.sources));
         let folder = quote(&clean(&user.display().to_string()));
-        eprint_line(&format!(
+        notices.send(&format!(
             "warning: your tools have errors: {line}; run `deftool check -C {folder}` to see all"
         ));
     }
 }
 
-fn eprint_ignored(user: &Path, why: &str) {
+fn report_ignored(user: &Path, why: &str, notices: &Notices) {
     let folder = clean(&user.display().to_string());
-    eprint_line(&format!("warning: your tools in `{folder}` are ignored: {}", clean(why)));
+    notices.send(&format!("warning: your tools in `{folder}` are ignored: {}", clean(why)));
 }
 
 /// Returns the configuration folder if it is a project that only the user can write. Reports why it is ignored.
-fn usable(config: PathBuf) -> Option<PathBuf> {
+fn usable(config: PathBuf, notices: &Notices) -> Option<PathBuf> {
     let untrusted = match std::fs::metadata(config.join("specs")) {
         Ok(specs) if specs.is_dir() => match inside_project(&config) {
             Some(why) => Ok(Some(why)),
@@ -303,7 +267,7 @@ fn usable(config: PathBuf) -> Option<PathBuf> {
         Ok(_) | Err(_) => return None,
     };
     let Some(why) = untrusted.unwrap_or_else(|error| Some(error.to_string())) else { return Some(config) };
-    eprint_ignored(&config, &why);
+    report_ignored(&config, &why, notices);
     None
 }
 

@@ -16,11 +16,11 @@ use deftool_process::files::{
 use deftool_project::PermissionSet;
 use serde::{Deserialize, Serialize};
 
-use super::state::state_folder;
-use crate::cli::terminal::output::eprint_line;
+use crate::Notices;
+use crate::folders::state_folder;
 
 /// Trusted permissions by project path.
-pub(in crate::cli) type Projects = BTreeMap<String, PermissionSet>;
+pub type Projects = BTreeMap<String, PermissionSet>;
 
 /// The content of the file.
 #[derive(Serialize, Deserialize)]
@@ -38,41 +38,73 @@ const LOCK_LIMIT: Duration = Duration::from_secs(5);
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum StoreError {
+pub enum StoreError {
+    /// No environment variable names the state folder.
     #[error("no state folder: neither XDG_STATE_HOME nor HOME is an absolute path")]
     NoFolder,
+    /// Other users can write the file.
     #[error("{} is ignored: it {why}", path.display())]
-    Untrusted { path: PathBuf, why: &'static str },
+    Untrusted {
+        /// The file or its folder.
+        path: PathBuf,
+        /// The reason, a clause.
+        why: &'static str,
+    },
+    /// The file is not readable as JSON of this format.
     #[error(
         "{} is damaged ({why}): no project is trusted; the file is renamed at the next change",
         path.display()
     )]
-    Damaged { path: PathBuf, why: String },
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// The file has a later format.
     #[error("{} was written by a newer version of deftool and is left unchanged", path.display())]
-    Newer { path: PathBuf },
+    Newer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its folder cannot be used.
     #[error("cannot {what} {}: {source}", path.display())]
-    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+    Io {
+        /// What was tried, a verb.
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
 }
 
 /// The store of trusted projects.
-pub(in crate::cli) struct Store {
+#[derive(Debug)]
+pub struct Store {
     folder: Option<PathBuf>,
 }
 
 impl Store {
     /// Returns the user's store.
-    pub(in crate::cli) fn of_user() -> Self {
+    pub fn of_user() -> Self {
         Self { folder: state_folder() }
     }
 
     /// Returns the stored permissions. Empty if there is no file.
-    pub(in crate::cli) fn read(&self) -> Result<Projects, StoreError> {
+    ///
+    /// # Errors
+    /// If the file cannot be read or must not be used.
+    pub fn read(&self) -> Result<Projects, StoreError> {
         let folder = self.folder.as_deref().ok_or(StoreError::NoFolder)?;
         read(folder)
     }
 
-    /// Changes the stored permissions.
-    pub(in crate::cli) fn change(&self, change: impl FnOnce(&mut Projects)) -> Result<(), StoreError> {
+    /// Changes the stored permissions. Reports a damaged file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn change(&self, notices: &Notices, change: impl FnOnce(&mut Projects)) -> Result<(), StoreError> {
         let folder = self.folder.as_deref().ok_or(StoreError::NoFolder)?;
         create_private_folder(folder).map_err(|source| io("create", folder, source))?;
         check_owner(folder, &std::fs::metadata(folder).map_err(|source| io("access", folder, source))?)?;
@@ -83,7 +115,7 @@ impl Store {
                 let aside = free_name(folder);
                 std::fs::rename(&path, &aside).map_err(|source| io("rename", &path, source))?;
                 let (path, aside) = (path.display(), aside.display());
-                eprint_line(&format!("note: {path} was damaged; the old content is in {aside}"));
+                notices.send(&format!("note: {path} was damaged; the old content is in {aside}"));
                 Projects::new()
             }
             Err(error) => return Err(error),

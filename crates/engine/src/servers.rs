@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use deftool_acp::{ClientServer, ClientTransport};
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
-use deftool_lang::text::one_line;
+use deftool_lang::text::{one_line, readable};
 use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
 use deftool_project::{Load, PermissionRequest, Trust, mcp_permission_request};
 use deftool_record::Redactor;
 
-use super::connect::with_spinner;
-use crate::cli::outcome::{CliError, environment};
-use crate::cli::terminal::output::{clean, cut, eprint_line};
+use crate::folders::environment;
+use crate::text::cut;
+use crate::{Notices, OpenError};
 
 /// Maximum length of a line of a server in a message, in characters.
 const MAX_LINE: usize = 300;
@@ -29,11 +28,22 @@ const LAST_LINES: Duration = Duration::from_millis(250);
 /// Maximum number of bytes that are read as one line.
 const MAX_PIECE: u64 = 64 << 10;
 
-/// MCP servers that a command uses.
-pub(in crate::cli) struct Servers {
+/// A program that a client adds as an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AddedServer {
+    /// Its name.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Its environment variables.
+    pub env: Vec<(String, String)>,
+}
+
+/// MCP servers that a worker uses.
+pub struct Servers {
     used: Vec<McpServer>,
-    /// Servers of the client of `deftool acp`, and the folder in which they run.
-    added: (Vec<ClientServer>, PathBuf),
+    /// Servers of the client, and the folder in which they run.
+    added: (Vec<AddedServer>, PathBuf),
     /// The `:tools` of the worker.
     tools: Option<Vec<String>>,
     root: PathBuf,
@@ -41,7 +51,7 @@ pub(in crate::cli) struct Servers {
 
 impl Servers {
     /// Returns the servers whose tools a worker of the project at `root` uses: those that its `:tools` name, or all.
-    pub(in crate::cli) fn of_worker(load: &Load, worker: &WorkerSpec, root: &Path) -> Self {
+    pub fn of_worker(load: &Load, worker: &WorkerSpec, root: &Path) -> Self {
         let tools: Option<Vec<String>> =
             worker.tools.as_ref().map(|names| names.iter().map(|name| name.value.clone()).collect());
         let is_used = |server: &&McpServer| {
@@ -53,31 +63,22 @@ impl Servers {
 
     /// Adds servers that a client configured, and the folder in which they run. All of their tools are used. One that
     /// cannot be used is left out.
-    pub(in crate::cli) fn add(&mut self, servers: Vec<ClientServer>, folder: PathBuf) {
+    pub fn add(&mut self, servers: Vec<AddedServer>, folder: PathBuf) {
         self.added = (servers, folder);
     }
 
-    /// Returns the servers of the client whose transport is not supported, one clause each.
-    pub(in crate::cli) fn unsupported(&self) -> Vec<String> {
-        let servers = self.added.0.iter().filter(|server| server.transport == ClientTransport::Unsupported);
-        servers
-            .map(|server| {
-                format!("MCP server `{}`: only programs can be used, not URLs", clean(&server.name))
-            })
-            .collect()
-    }
-
-    pub(in crate::cli) fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
+    /// Returns the permissions to start or contact the servers of the project.
+    pub fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
         self.used.iter().map(|server| mcp_permission_request(load, server)).collect()
     }
 
     /// Returns the number of servers of the project.
-    pub(in crate::cli) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.used.len()
     }
 
     /// Leaves out the servers of the project that are not trusted.
-    pub(in crate::cli) fn leave_out(&mut self, load: &Load, trust: &Trust) {
+    pub fn leave_out(&mut self, load: &Load, trust: &Trust) {
         self.used.retain(|server| trust.refused(vec![mcp_permission_request(load, server)]).is_empty());
     }
 
@@ -85,37 +86,35 @@ impl Servers {
     ///
     /// # Errors
     /// If a server cannot be used.
-    pub(in crate::cli) async fn connect(&self) -> Result<Option<Arc<RemoteTools>>, CliError> {
+    pub async fn connect(&self, notices: &Notices) -> Result<Option<Arc<RemoteTools>>, OpenError> {
         if self.used.is_empty() && self.added.0.is_empty() {
             return Ok(None);
         }
         let tools = self.tools.as_deref();
         let servers = self.used.iter().map(|server| {
-            let unusable = |reason| CliError::Usage(format!("MCP server `{}`: {reason}", server.name.value));
+            let unusable =
+                |reason| OpenError::Unusable(format!("MCP server `{}`: {reason}", server.name.value));
             Self::remote(server, tools, &self.root).map_err(unusable)
         });
         let (added, folder) = &self.added;
-        let added = added.iter().filter_map(|server| remote_of_client(server, folder)).map(Ok);
-        let servers = servers.chain(added).collect::<Result<_, CliError>>()?;
-        let report = |server: &str, message: &str| {
-            eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));
+        let added = added.iter().map(|server| Ok(remote_of_client(server, folder)));
+        let servers = servers.chain(added).collect::<Result<_, OpenError>>()?;
+        let notices = notices.clone();
+        let report = move |server: &str, message: &str| {
+            let line = format!("MCP server `{server}`: {}", one_line(readable(message)));
+            notices.send(&cut(&line, 2 * MAX_LINE));
         };
-        let connected = RemoteTools::connect(servers, Arc::new(report));
-        let connected = with_spinner("starting the MCP servers", connected).await;
+        let connected = RemoteTools::connect(servers, Arc::new(report)).await;
         connected
             .map(|tools| Some(Arc::new(tools)))
-            .map_err(|error| CliError::Usage(clean(&error.to_string())))
+            .map_err(|error| OpenError::Unusable(readable(&error.to_string())))
     }
 
     /// Returns how to use a server of the project at `root`. `tools`: the `:tools` of the worker, if it has any.
     ///
     /// # Errors
     /// If its token or a header is not set.
-    pub(in crate::cli) fn remote(
-        server: &McpServer,
-        tools: Option<&[String]>,
-        root: &Path,
-    ) -> Result<RemoteServer, String> {
+    pub fn remote(server: &McpServer, tools: Option<&[String]>, root: &Path) -> Result<RemoteServer, String> {
         let name = &server.name.value;
         let value_of = |variable: &String| {
             environment(variable).ok_or_else(|| format!("the environment variable `{variable}` is not set"))
@@ -154,16 +153,15 @@ impl Servers {
 }
 
 /// Returns the name of a server that becomes a part of the names of its tools.
-pub(in crate::cli) fn server_name(name: &str) -> String {
+pub fn server_name(name: &str) -> String {
     let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().map(usable).collect()
 }
 
-/// Returns how to use a server of a client, if its transport is supported.
-fn remote_of_client(server: &ClientServer, root: &Path) -> Option<RemoteServer> {
-    let ClientTransport::Program { command, env } = &server.transport else { return None };
-    let program = launch(command.clone(), Vec::new(), env.clone(), root.to_owned());
-    Some(RemoteServer {
+/// Returns how to use a server of a client.
+fn remote_of_client(server: &AddedServer, root: &Path) -> RemoteServer {
+    let program = launch(server.command.clone(), Vec::new(), server.env.clone(), root.to_owned());
+    RemoteServer {
         name: server_name(&server.name),
         transport: ServerTransport::Program(program),
         tools: None,
@@ -172,7 +170,7 @@ fn remote_of_client(server: &ClientServer, root: &Path) -> Option<RemoteServer> 
         confirm: true,
         timeout: None,
         redact: redact([]),
-    })
+    }
 }
 
 /// Returns a function that redacts the secrets of a server as the API key is redacted.
@@ -182,10 +180,7 @@ fn redact<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Redact {
 }
 
 /// Adds the tools of MCP servers to those of the project.
-pub(in crate::cli) fn join(
-    tools: Arc<dyn ToolSource>,
-    remote: Option<&Arc<RemoteTools>>,
-) -> Arc<dyn ToolSource> {
+pub fn join(tools: Arc<dyn ToolSource>, remote: Option<&Arc<RemoteTools>>) -> Arc<dyn ToolSource> {
     match remote {
         None => tools,
         Some(remote) => Arc::new(JoinedTools::new(tools, Arc::clone(remote) as Arc<dyn ToolSource>)),

@@ -5,17 +5,15 @@ use deftool_lang::spec::McpServer;
 use deftool_project::Generation;
 use deftool_record::{Secrets, is_secret_name};
 
-use crate::cli::outcome::CliError;
-
 /// Returns the secrets of a run with the tools of `generation`.
 ///
 /// # Errors
 /// If a pattern is not a valid regular expression.
-pub(in crate::cli) fn secrets(patterns: &[String], generation: &Generation) -> Result<Secrets, CliError> {
+pub fn secrets(patterns: &[String], generation: &Generation) -> Result<Secrets, String> {
     let mut secrets = Secrets::default();
     for pattern in patterns {
         let added = secrets.add_pattern(pattern);
-        added.map_err(|error| CliError::Usage(format!("--redact: {error}")))?;
+        added.map_err(|error| format!("--redact: {error}"))?;
     }
     let servers = &generation.load.mcp_servers;
     let granted = generation.tools().flat_map(|loaded| &loaded.tool.permissions.env);
