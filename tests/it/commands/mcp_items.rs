@@ -225,7 +225,7 @@ fn the_last_of_several_tools_with_the_same_name_is_used() {
     let imported = deftool(&["import", "--mcp", "t"]);
     let last = ":args ((:name \"b\" :type string :optional t))";
     assert!(imported.stdout.contains(last) && !imported.stdout.contains("\"a\""), "{imported:?}");
-    let warning = "warning[DT612]: duplicate tool `x`; only the last definition is imported";
+    let warning = "warning[DT602]: duplicate tool `x`; only the last definition is imported";
     assert_eq!(imported.stderr.matches(warning).count(), 1, "{imported:?}");
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/played.py");
     let made = deftool(&["init", "--from", "mcp", &format!("python3 {}", server.display()), "made"]);

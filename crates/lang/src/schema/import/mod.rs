@@ -24,6 +24,7 @@ mod gemini;
 mod json_schema;
 mod literals;
 mod mcp;
+mod messages;
 mod model;
 mod openai;
 mod parameters;
@@ -125,15 +126,14 @@ impl Importer {
             findings.extend(checked);
             if is_valid {
                 forms.push(tool.span);
-                left_out
-                    .extend(tool.confirm_function.map(|span| rules::left_out::confirm_function(at(span))));
+                left_out.extend(tool.confirm_function.map(|span| messages::confirm_function(at(span))));
                 // A script can wait without a callback.
                 findings.extend(self.keep(Tool { is_async: false, ..tool }));
             }
         }
         left_out.extend(
             first_lost(tree.comments(), &forms, text)
-                .map(|(span, number)| rules::left_out::comments(at(span), number)),
+                .map(|(span, number)| messages::comments(at(span), number)),
         );
         // Drop notes: those about the imported file do not matter, and `check` reports those about the tools again in
         // the specs.
@@ -156,7 +156,7 @@ impl Importer {
         let at = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
         let last = at(&tool);
         let first = std::mem::replace(known, tool);
-        Some(rules::imported_twice::finding(at(&first), &first.name.value, last))
+        Some(messages::imported_twice(at(&first), &first.name.value, last))
     }
 
     /// Returns the result.
@@ -206,7 +206,7 @@ fn import_definition(
     };
     let Some(name) = envelope.name.take() else {
         let brace = Span { start: json.span.start, end: json.span.start + 1 };
-        sink.report(rules::nameless_tool::finding(sink.at(brace), envelope.named_by));
+        sink.report(messages::nameless(sink.at(brace), envelope.named_by));
         return None;
     };
     // Like the schemas of a running MCP server. Gemini's is a dialect of its own.
@@ -219,7 +219,7 @@ fn import_definition(
     }
     let arguments = parameters::read_parameters(&mut envelope, format, sink);
     if let Some((_, span)) = envelope.left_out.first() {
-        sink.report(rules::left_out::finding(sink.at(*span), &envelope.left_out));
+        sink.report(messages::left_out(sink.at(*span), &envelope.left_out));
     }
     let name_span = name.span;
     let mut form = vec![symbol("deftool", json.span), keyword("name", name_span), name];

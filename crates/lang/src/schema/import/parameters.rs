@@ -5,9 +5,9 @@
 
 use std::collections::HashSet;
 
+use super::messages;
 use super::model::{Envelope, FindingSink, ImportFormat, is_null, strings_of};
 use super::schema::Rewriter;
-use crate::schema::rules;
 use crate::spec::keywords::is_annotation;
 use crate::spec::{Argument, Json, JsonKind, Member};
 use crate::text::{Span, Spanned};
@@ -47,7 +47,7 @@ pub(super) fn read_parameters(
         return Vec::new();
     }
     if let Some((_, span)) = root.constraints.first() {
-        sink.report(rules::root_keyword::finding(sink.at(*span), &root.constraints));
+        sink.report(messages::root_keywords(sink.at(*span), &root.constraints));
     }
     let required = root.required.map(|required| read_required(required, root.properties, sink));
     let required = required.unwrap_or_default();
@@ -73,7 +73,7 @@ fn find_root<'j>(
     sink: &mut FindingSink,
 ) -> Option<(&'j [Member], Vec<&'j Member>)> {
     let JsonKind::Object(members) = &schema.kind else {
-        sink.report(rules::parameters_not_an_object::finding(sink.at(schema.span), describe(schema)));
+        sink.report(messages::not_an_object(sink.at(schema.span), describe(schema)));
         return None;
     };
     let Some(reference) = members.iter().find(|member| member.key == "$ref") else {
@@ -88,7 +88,7 @@ fn find_root<'j>(
         }
         Some(_) | None => {
             let why = "does not refer to an object schema";
-            sink.report(rules::import_reference::finding(sink.at(reference.value.span), pointer, why));
+            sink.report(messages::reference(sink.at(reference.value.span), pointer, why));
             None
         }
     }
@@ -125,23 +125,23 @@ impl<'j> Root<'j> {
                 if word != "object" && !(is_gemini && word == "OBJECT") {
                     let found =
                         value.as_str().map_or_else(|| describe(value).to_owned(), |word| format!("`{word}`"));
-                    sink.report(rules::parameters_not_an_object::finding(sink.at(value.span), &found));
+                    sink.report(messages::not_an_object(sink.at(value.span), &found));
                     self.is_not_an_object = true;
                 }
             }
             "properties" => match &value.kind {
                 JsonKind::Object(properties) => self.properties = properties,
                 _ => {
-                    sink.report(rules::not_a_schema::no_properties(sink.at(value.span), describe(value)));
+                    sink.report(messages::no_properties(sink.at(value.span), describe(value)));
                 }
             },
             "required" => self.required = Some(value),
             "propertyOrdering" => self.ordering = Some(value),
             "additionalProperties" => match &value.kind {
                 JsonKind::Bool(false) | JsonKind::Null => {}
-                JsonKind::Bool(true) => sink.report(rules::open_arguments::finding(sink.at(member.key_span))),
+                JsonKind::Bool(true) => sink.report(messages::open_arguments(sink.at(member.key_span))),
                 JsonKind::Object(members) if members.is_empty() => {
-                    sink.report(rules::open_arguments::finding(sink.at(member.key_span)));
+                    sink.report(messages::open_arguments(sink.at(member.key_span)));
                 }
                 JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) | JsonKind::Object(_) => {
                     self.constraints.push((member.key.clone(), member.key_span));
@@ -167,17 +167,17 @@ impl<'j> Root<'j> {
 /// Returns the required names and reports invalid ones.
 fn read_required<'j>(required: &'j Json, properties: &[Member], sink: &mut FindingSink) -> HashSet<&'j str> {
     let Some((names, others)) = strings_of(required) else {
-        sink.report(rules::unknown_required::no_names(sink.at(required.span)));
+        sink.report(messages::required_without_names(sink.at(required.span)));
         return HashSet::new();
     };
     if let Some(other) = others.first() {
-        sink.report(rules::unknown_required::no_names(sink.at(other.span)));
+        sink.report(messages::required_without_names(sink.at(other.span)));
     }
     let known: HashSet<&str> = properties.iter().map(|property| property.key.as_str()).collect();
     let JsonKind::Array(items) = &required.kind else { return names };
     for item in items {
         if let Some(name) = item.as_str().filter(|name| !known.contains(name)) {
-            sink.report(rules::unknown_required::finding(sink.at(item.span), name));
+            sink.report(messages::unknown_required(sink.at(item.span), name));
         }
     }
     names
@@ -198,14 +198,14 @@ fn read_property<'j>(
         | JsonKind::Number(_)
         | JsonKind::String(_)
         | JsonKind::Array(_) => {
-            sink.report(rules::not_a_schema::finding(sink.at(property.value.span), &property.key));
+            sink.report(messages::accepts_nothing(sink.at(property.value.span), &property.key));
             return None;
         }
     };
     members.retain(|member| {
         let is_taken = matches!(member.key.as_str(), "name" | "optional");
         if is_taken {
-            sink.report(rules::argument_key::finding(sink.at(member.key_span), &member.key));
+            sink.report(messages::argument_key(sink.at(member.key_span), &member.key));
         }
         !is_taken
     });

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::messages;
 use crate::diagnostic::Diagnostic;
 use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
@@ -37,8 +38,8 @@ pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnos
 /// Returns the first duplicate member of a JSON text.
 pub fn repeated_member(text: &str) -> Option<String> {
     let (_, findings) = read_json(Sources::new().id_ahead(0), text);
-    let repeated =
-        findings.iter().find(|finding| *finding.rule == rules::repeated_member::REPEATED_MEMBER)?;
+    // What the reader reports beside invalid JSON.
+    let repeated = findings.iter().find(|finding| *finding.rule == rules::import::IMPORT)?;
     let key = repeated.primary.span.of(text);
     Some(serde_json::from_str(key).unwrap_or_else(|_| key.to_owned()))
 }
@@ -170,7 +171,7 @@ impl Reader<'_> {
             match known.get(&key).and_then(|&index| members.get_mut(index)) {
                 Some(member) => {
                     let location = Location { source: self.source, span: key_span };
-                    self.findings.push(rules::repeated_member::finding(location, &key, member.key_span));
+                    self.findings.push(messages::repeated_member(location, &key, member.key_span));
                     *member = Member { key, key_span, value };
                 }
                 None => {

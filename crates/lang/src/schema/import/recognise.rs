@@ -1,8 +1,8 @@
 //! Finds tool definitions in JSON values and detects their format.
 
 use super::gemini::is_upper_case;
+use super::messages;
 use super::model::{FindingSink, ImportFormat};
-use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
 
 /// One definition.
@@ -42,7 +42,7 @@ pub(super) fn find_definitions<'j>(
             }
         }
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
-            sink.report(rules::unknown_tool_shape::unknown(sink.at(value.span)));
+            sink.report(messages::unknown_format(sink.at(value.span)));
         }
     }
 }
@@ -57,7 +57,7 @@ fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>
         Some((other, key)) => {
             let brace = crate::text::Span { start: value.span.start, end: value.span.start + 1 };
             let span = key.unwrap_or(brace);
-            sink.report(rules::unknown_tool_shape::other_format(sink.at(span), format, other));
+            sink.report(messages::other_format(sink.at(span), format.as_str(), other.as_str()));
         }
         None => found.push(Definition { format, json: value }),
     }
@@ -103,13 +103,13 @@ fn find_inside<'j>(
     }
     if let Some(error) = value.get("error").filter(|_| value.get("jsonrpc").is_some()) {
         let message = String::from("the server returned an error instead of tools");
-        sink.report(rules::unknown_tool_shape::finding(sink.at(error.key_span), message));
+        sink.report(messages::not_a_tool(sink.at(error.key_span), message));
         return true;
     }
     let Some(tools) = array("tools").or_else(|| array("functions")) else { return false };
     find_definitions(tools, from, found, sink);
     if let Some(cursor) = value.get("nextCursor").filter(|cursor| cursor.value.as_str().is_some()) {
-        sink.report(rules::partial_list::finding(sink.at(cursor.key_span)));
+        sink.report(messages::partial_list(sink.at(cursor.key_span)));
     }
     true
 }
@@ -162,12 +162,9 @@ fn report_unknown(value: &Json, members: &[Member], sink: &mut FindingSink) {
     match provider_type.or(only) {
         Some((word, member)) => {
             let message = format!("`{word}` is not a function tool; it cannot be converted to a spec");
-            sink.report(rules::unknown_tool_shape::finding(
-                sink.at(member.key_span.to(member.value.span)),
-                message,
-            ));
+            sink.report(messages::not_a_tool(sink.at(member.key_span.to(member.value.span)), message));
         }
-        None => sink.report(rules::unknown_tool_shape::unknown(
+        None => sink.report(messages::unknown_format(
             sink.at(crate::text::Span { start: value.span.start, end: value.span.start + 1 }),
         )),
     }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use super::gemini::as_json_schema;
+use super::messages;
 use super::model::FindingSink;
 use crate::schema::pointer::{self, enter, of_reference};
-use crate::schema::rules;
 use crate::spec::keywords::{self, ValueKind, is_annotation};
 use crate::spec::{Json, JsonKind, Member};
 use crate::text::Span;
@@ -125,12 +125,12 @@ impl<'j> Rewriter<'j> {
     ) -> Vec<Member> {
         if self.open.contains(&pointer) {
             let why = "refers to itself, and a spec does not support definitions";
-            sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
+            sink.report(messages::reference(sink.at(span), pointer, why));
             return Vec::new();
         }
         let Some(definition) = self.references.find(pointer) else {
             let why = "has no target in this schema";
-            sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
+            sink.report(messages::reference(sink.at(span), pointer, why));
             return Vec::new();
         };
         self.open.push(pointer);
@@ -145,7 +145,7 @@ impl<'j> Rewriter<'j> {
             | JsonKind::String(_)
             | JsonKind::Array(_) => {
                 let why = "refers to a schema that accepts no value";
-                sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
+                sink.report(messages::reference(sink.at(span), pointer, why));
                 return Vec::new();
             }
         };
@@ -172,7 +172,7 @@ impl<'j> Rewriter<'j> {
             Some(pointer) => (*pointer, "becomes too large when it is inlined"),
             None => ("schema", "is nested too deeply"),
         };
-        sink.report(rules::import_reference::finding(sink.at(first.key_span), pointer, why));
+        sink.report(messages::reference(sink.at(first.key_span), pointer, why));
     }
 }
 

@@ -27,19 +27,7 @@ rules! {
     too_many_tools: TOO_MANY_TOOLS,
     too_large: TOO_LARGE,
     invalid_json: INVALID_JSON,
-    unknown_tool_shape: UNKNOWN_TOOL_SHAPE,
-    nameless_tool: NAMELESS_TOOL,
-    parameters_not_an_object: PARAMETERS_NOT_AN_OBJECT,
-    import_reference: IMPORT_REFERENCE,
-    root_keyword: ROOT_KEYWORD,
-    left_out: LEFT_OUT,
-    argument_key: ARGUMENT_KEY,
-    open_arguments: OPEN_ARGUMENTS,
-    unknown_required: UNKNOWN_REQUIRED,
-    repeated_member: REPEATED_MEMBER,
-    imported_twice: IMPORTED_TWICE,
-    partial_list: PARTIAL_LIST,
-    not_a_schema: NOT_A_SCHEMA,
+    import: IMPORT,
 }
 
 use crate::diagnostic::Rule;
