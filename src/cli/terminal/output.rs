@@ -10,6 +10,7 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Writ
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
+use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use deftool_engine::Notices;
 use deftool_lang::diagnostic::{Diagnostic, Summary, render};
@@ -62,8 +63,8 @@ fn store_error(written: std::io::Result<()>) {
 pub(in crate::cli) fn choose_color(color: Color) {
     match color {
         Color::Auto => {}
-        Color::Always => anstream::ColorChoice::Always.write_global(),
-        Color::Never => anstream::ColorChoice::Never.write_global(),
+        Color::Always => ColorChoice::Always.write_global(),
+        Color::Never => ColorChoice::Never.write_global(),
     }
 }
 
@@ -284,23 +285,28 @@ pub(in crate::cli) fn paint(text: &str, color: anstyle::AnsiColor) -> String {
 
 /// Writes findings in the human format to stdout.
 pub(in crate::cli) fn print_findings(findings: &[Diagnostic], sources: &Sources) {
-    let columns = width::columns(&std::io::stdout());
-    store_error(write_findings(&mut anstream::stdout().lock(), findings, sources, columns));
+    let out = std::io::stdout();
+    let text = findings_text(findings, sources, width::columns(&out), AutoStream::choice(&out));
+    let mut out = out.lock();
+    store_error(text.and_then(|text| out.write_all(&text)).and_then(|()| out.flush()));
 }
 
 /// Writes findings in the human format to stderr.
 pub(in crate::cli) fn eprint_findings(findings: &[Diagnostic], sources: &Sources) {
     begin_line();
-    let columns = width::columns(&std::io::stderr());
-    let _ = write_findings(&mut anstream::stderr().lock(), findings, sources, columns);
+    let err = std::io::stderr();
+    let text = findings_text(findings, sources, width::columns(&err), AutoStream::choice(&err));
+    let _ = text.and_then(|text| err.lock().write_all(&text));
 }
 
-fn write_findings(
-    out: &mut impl Write,
+/// Returns the findings in the human format. They are written at once: a stream with styles writes each line by itself.
+fn findings_text(
     findings: &[Diagnostic],
     sources: &Sources,
     columns: usize,
-) -> std::io::Result<()> {
+    choice: ColorChoice,
+) -> std::io::Result<Vec<u8>> {
+    let mut out = AutoStream::new(Vec::new(), choice);
     for finding in findings.iter().take(MAX_FINDINGS) {
         let text = render::render_human(finding, sources, columns, true);
         writeln!(out, "{}\n", escape_ci_commands(&text))?;
@@ -308,7 +314,7 @@ fn write_findings(
     if let Some(more) = describe_omitted(findings.len()) {
         writeln!(out, "{more}")?;
     }
-    out.flush()
+    Ok(out.into_inner())
 }
 
 /// Maximum number of findings in the human and GitHub formats.
@@ -323,7 +329,7 @@ pub(in crate::cli) fn describe_omitted(findings: usize) -> Option<String> {
 /// Writes a unified diff to stdout. Hidden characters are escaped on terminals only, so that a redirected diff can be
 /// applied.
 pub(in crate::cli) fn print_diff(diff: &str) {
-    let has_colors = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let has_colors = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     if !stdout_is_terminal() && !has_colors {
         return print(diff);
     }
