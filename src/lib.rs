@@ -122,8 +122,9 @@ pub mod worker;
 pub mod request {
     pub use deftool_chat::request::{
         Approval, BiosBudget, BiosContext, BiosPart, BiosProvider, BiosV1, BudgetUnit, Event, FailReason,
-        Failure, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestState,
-        RequestStatus, Run, RunConfig, RunStart, Signal, Step, StringResults, kind, normalize_conversation,
+        Failure, FailureKind, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall,
+        RequestState, RequestStatus, Run, RunConfig, RunStart, Signal, Step, StringResults,
+        normalize_conversation,
     };
 }
 

@@ -66,13 +66,8 @@ impl Updates {
                 self.refused.insert(id.clone());
                 return None;
             }
-            Event::Submitted { .. }
-            | Event::TurnStarted { .. }
-            | Event::Approval { .. }
-            // The call shows the repaired arguments.
-            | Event::ArgumentsRepaired { .. }
-            | Event::Budget { .. }
-            | Event::Finished(_) => return None,
+            // Others have no update. A call shows its repaired arguments.
+            _ => return None,
         })
     }
 }

@@ -114,6 +114,7 @@ impl RequestObserver for ObservedRequest {
             Observation::Calling { span, call } => self.on_calling(span, call),
             Observation::Event(event) => self.on_event(event),
             Observation::Suspended => self.suspend(),
+            _ => {}
         }
     }
 }

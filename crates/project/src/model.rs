@@ -15,6 +15,7 @@ use crate::paths::{display_name, is_script};
 
 /// An error in the inputs of a command, found before the command has any effect.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProjectError {
     /// No parent folder contains `specs/`.
     #[error(

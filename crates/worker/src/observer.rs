@@ -24,6 +24,7 @@ pub trait RequestObserver: Send {
 
 /// Something that happened in a request.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Observation<'a> {
     /// An event.
     Event(&'a Event),

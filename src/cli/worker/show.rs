@@ -45,11 +45,8 @@ impl EventPrinter {
 
     pub(in crate::cli) fn print(&mut self, event: &Event) {
         match event {
-            Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
             Event::Reasoning { .. } => self.wait("the model is thinking"),
-            // Printed by `Follower`.
-            Event::Text { .. } => {}
             Event::ToolCall { id, name, arguments } => {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
@@ -70,6 +67,8 @@ impl EventPrinter {
                 self.line(event);
             }
             Event::Finished(outcome) => self.finish(outcome),
+            // The text is printed by `Follower`.
+            _ => {}
         }
     }
 

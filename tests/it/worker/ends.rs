@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deftool_chat::request::{Approval, Event, FailReason, FinalState};
+use deftool_chat::request::{Approval, Event, FailReason, FailureKind, FinalState};
 use deftool_lang::schema::{Arguments, Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, usage};
@@ -243,4 +243,18 @@ async fn parallel_calls_overlap() {
     config.run.parallel = true;
     let worker = Worker::start(config, tools, http(&server.endpoint(), None));
     assert_eq!(ask(&worker).await.text(), "end");
+}
+
+/// docs/worker.md describes every kind of failure, and no other.
+#[test]
+fn every_kind_of_failure_is_described() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/worker.md")).unwrap();
+    let (_, table) = page.split_once("| `kind` | meaning |\n|---|---|\n").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let names = table.lines().flat_map(|line| line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    let mut described: Vec<&str> = names.collect();
+    let mut kinds: Vec<&str> = FailureKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    described.sort_unstable();
+    kinds.sort_unstable();
+    assert_eq!(described, kinds);
 }

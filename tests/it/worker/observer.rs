@@ -38,6 +38,7 @@ impl RequestObserver for Log {
                 format!("calling {}", call.name)
             }
             Observation::Suspended => String::from("suspended"),
+            other => panic!("{other:?}"),
         };
         self.0.lock().unwrap().push(line);
     }

@@ -29,7 +29,7 @@ pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1, budget
 pub use config::{RequestOptions, RunConfig, RunStart};
 pub use event::{Approval, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};
-pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal, kind};
+pub use outcome::{FailReason, Failure, FailureKind, FinalState, FinishReason, Outcome, Signal};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
 pub use result_size::cut_result;
 pub use run::{

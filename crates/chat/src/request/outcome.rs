@@ -39,6 +39,7 @@ pub enum FinishReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FailReason {
     /// The worker restarted its server during the request.
     WorkerRestarted,
@@ -86,55 +87,84 @@ impl std::fmt::Display for FailReason {
     }
 }
 
-/// More specific kinds of failure, from this machine and its driver. The kind of a failed tool is the kind of its
-/// error ([`deftool_lang::tool::ToolErrorKind`]).
-pub mod kind {
+/// Declares the kinds with their stable names.
+macro_rules! failure_kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
+        /// A more specific kind of failure, from this machine and its driver. The kind of a failed tool is the kind of its
+        /// error ([`deftool_lang::tool::ToolErrorKind`]). The names are stable; docs/worker.md describes them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum FailureKind {
+            $($(#[doc = $doc])* $kind,)*
+        }
+
+        impl FailureKind {
+            /// All kinds.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Returns the stable name.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+failure_kinds! {
     /// An HTTP error.
-    pub const HTTP_ERROR: &str = "http_error";
+    HttpError = "http_error",
     /// The prompt is larger than the model's context.
-    pub const CONTEXT_OVERFLOW: &str = "context_overflow";
+    ContextOverflow = "context_overflow",
     /// An error inside the stream.
-    pub const SERVER_ERROR: &str = "server_error";
+    ServerError = "server_error",
     /// The stream stopped before the server reported its end.
-    pub const STREAM_INCOMPLETE: &str = "stream_incomplete";
+    StreamIncomplete = "stream_incomplete",
     /// The stream contained no event.
-    pub const EMPTY_STREAM: &str = "empty_stream";
+    EmptyStream = "empty_stream",
     /// The server refused the connection or is unreachable.
-    pub const CONNECT_FAILED: &str = "connect_failed";
+    ConnectFailed = "connect_failed",
     /// The server sent no response headers in time.
-    pub const HEADERS_TIMEOUT: &str = "headers_timeout";
-    /// No data arrived in time. [`FIRST_TOKEN_TIMEOUT`] and [`TOKEN_STALL`] are about tokens.
-    pub const STALL_TIMEOUT: &str = "stall_timeout";
+    HeadersTimeout = "headers_timeout",
+    /// No data arrived in time. [`FirstTokenTimeout`](Self::FirstTokenTimeout) and [`TokenStall`](Self::TokenStall) are about tokens.
+    StallTimeout = "stall_timeout",
     /// Neither a token nor progress arrived in time.
-    pub const FIRST_TOKEN_TIMEOUT: &str = "first_token_timeout";
+    FirstTokenTimeout = "first_token_timeout",
     /// No further token arrived in time.
-    pub const TOKEN_STALL: &str = "token_stall";
+    TokenStall = "token_stall",
     /// The time limit of the request was exceeded.
-    pub const TOTAL_TIMEOUT: &str = "total_timeout";
+    TotalTimeout = "total_timeout",
     /// The model called normal tools with an exhausted budget.
-    pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+    BudgetExhausted = "budget_exhausted",
     /// The model called an unknown tool.
-    pub const UNKNOWN_TOOL: &str = "unknown_tool";
+    UnknownTool = "unknown_tool",
     /// Arguments that violate their schema or are not an object.
-    pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
+    InvalidArguments = "invalid_arguments",
     /// A call that is cut off at the end of the reply.
-    pub const CALL_TRUNCATED: &str = "call_truncated";
+    CallTruncated = "call_truncated",
     /// The same call failed too often in a row.
-    pub const REPEATED_FAILURE: &str = "repeated_failure";
+    RepeatedFailure = "repeated_failure",
     /// A call written as text that does not parse.
-    pub const MALFORMED_CALL: &str = "malformed_call";
+    MalformedCall = "malformed_call",
     /// An event of the stream was lost; the calls of the reply cannot be trusted.
-    pub const LOST_FRAME: &str = "lost_frame";
+    LostFrame = "lost_frame",
     /// The server reported a tool call but did not send one.
-    pub const MISSING_TOOL_CALL: &str = "missing_tool_call";
+    MissingToolCall = "missing_tool_call",
     /// The driver passed a different tool set with the reply than with the request.
-    pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
+    ToolSetChanged = "tool_set_changed",
     /// A replay requests data that the recording does not contain.
-    pub const REPLAY_DIFFERS: &str = "replay_differs";
+    ReplayDiffers = "replay_differs",
     /// The journal cannot be written.
-    pub const JOURNAL_FAILED: &str = "journal_failed";
+    JournalFailed = "journal_failed",
     /// An internal error of this program.
-    pub const INTERNAL: &str = "internal";
+    Internal = "internal",
+}
+
+impl From<FailureKind> for String {
+    fn from(kind: FailureKind) -> Self {
+        kind.as_str().to_owned()
+    }
 }
 
 /// A failure as input of the machine.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use deftool_chat::Body;
-use deftool_chat::request::{Outcome, kind};
+use deftool_chat::request::{FailureKind, Outcome};
 use deftool_process::lock;
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ impl ReplayCursor {
 
     /// Compares the end of the request with the recorded end, and reports chat requests that were not sent.
     pub fn on_end(&self, outcome: &Outcome) {
-        if outcome.kind.as_deref() == Some(kind::REPLAY_DIFFERS) {
+        if outcome.kind.as_deref() == Some(FailureKind::ReplayDiffers.as_str()) {
             // The differences are usually already reported, field by field.
             if self.differences().is_empty() {
                 self.report("outcome", outcome.detail.clone().unwrap_or_default(), None);

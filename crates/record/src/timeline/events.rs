@@ -200,6 +200,8 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: Place, event: 
             request.outcome = short_outcome(&serde_json::to_value(outcome).unwrap_or_default());
             EntryKind::Finished
         }
+        // An event of a later version.
+        _ => return,
     };
     request.entries.push(Entry::new(place, None, kind));
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
+use deftool_chat::request::{Approval, FailReason, Failure, FailureKind, PendingCall, Run};
 use deftool_lang::spec::Effect;
 use deftool_lang::text::fnv1a;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -126,7 +126,7 @@ fn end_abandoned(task: &RequestTask, run: &mut Run) {
         return task.stop(run, failure);
     }
     let detail = "the recorded calls were abandoned before they returned a result";
-    task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
+    task.fail(run, Failure::new(FailReason::UnknownError, FailureKind::ReplayDiffers, detail));
 }
 
 /// Waits for the next answer: in a replay the next recorded answer, otherwise the first that arrives. Searches linearly

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use deftool_chat::request::{Event, FailReason, Failure, Run, Step, kind};
+use deftool_chat::request::{Event, FailReason, Failure, FailureKind, Run, Step};
 use deftool_chat::{BodyEncoder, BodyForm};
 use deftool_record::{Durability, Line, Stopped};
 use futures_util::FutureExt;
@@ -26,7 +26,7 @@ pub(crate) async fn supervise(task: Box<RequestTask>, run: Box<Run>, id: String)
             "internal error: the driver of this request failed; this is a bug in deftool: it panicked: {cause}"
         );
         shared.release(&id, &record);
-        let failure = Failure::new(FailReason::UnknownError, kind::INTERNAL, detail);
+        let failure = Failure::new(FailReason::UnknownError, FailureKind::Internal, detail);
         record.abandon(shared.config.journal.as_ref(), &id, failure);
     }
 }
@@ -68,7 +68,7 @@ async fn drive(task: Box<RequestTask>, mut run: Box<Run>) {
             }
             Step::Wait => {
                 let detail = "the request machine waits for a reply, but no request was sent";
-                task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
+                task.fail(&mut run, Failure::new(FailReason::UnknownError, FailureKind::Internal, detail));
             }
         }
         task.publish(&mut run);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
+use deftool_chat::request::{Event, FailReason, Failure, FailureKind, JournalEntry, Outcome, Run};
 use deftool_chat::{BodyFallbacks, Capabilities};
 use deftool_process::lock;
 use deftool_record::{Durability, Line, ReplayCursor, RequestTrace, Stopped};
@@ -104,7 +104,10 @@ impl RequestTask {
     pub(crate) async fn commit(&self, run: &mut Run, durability: Durability) -> bool {
         let Some(journal) = &self.shared.config.journal else { return true };
         if let Err(error) = journal.commit(run.request_id(), durability).await {
-            self.fail(run, Failure::new(FailReason::UnknownError, kind::JOURNAL_FAILED, error.to_string()));
+            self.fail(
+                run,
+                Failure::new(FailReason::UnknownError, FailureKind::JournalFailed, error.to_string()),
+            );
         }
         run.outcome().is_none()
     }
@@ -189,6 +192,6 @@ impl RequestTask {
     pub(crate) fn total_failure(&self) -> Failure {
         let limit = self.shared.config.timers.total.unwrap_or_default();
         let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
-        Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail)
+        Failure::new(FailReason::UnknownError, FailureKind::TotalTimeout, detail)
     }
 }

@@ -84,6 +84,7 @@ pub struct Endpoint {
 
 /// An error of [`find_endpoint`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// No endpoint is configured, and no local server was found.
     #[error(

@@ -55,6 +55,7 @@ impl std::fmt::Debug for Incoming {
 
 /// An error of an exchange. Messages contain the URL and advice.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransportError {
     /// The connection failed; nothing was sent.
     #[error("{message}")]

@@ -5,6 +5,7 @@ use deftool_project::Load;
 
 /// An error of [`choose_worker`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChooseError {
     /// Unknown worker.
     #[error("unknown worker `{name}`; {known}")]

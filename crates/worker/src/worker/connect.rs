@@ -14,6 +14,7 @@ use crate::transport::HttpTransport;
 
 /// An error of [`Worker::ask`].
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AskError {
     /// The request was not accepted.
     #[error(transparent)]

@@ -129,6 +129,7 @@ impl SubmitRequest {
 
 /// An error: the request was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SubmitError {
     /// All slots and the queue are full, or all requests of the recording were replayed.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]

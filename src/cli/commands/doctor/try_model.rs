@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deftool_chat::fallback::written_form;
-use deftool_chat::request::{Event, FailReason, FinalState, Outcome, kind};
+use deftool_chat::request::{Event, FailReason, FailureKind, FinalState, Outcome};
 use deftool_engine::PreparedWorker;
 use deftool_lang::spec::{Fallback, OnFailure};
 use deftool_lang::text::count;
@@ -300,11 +300,10 @@ fn call_lines(first: &Trial, second: Option<&Trial>) -> Vec<Line> {
         let reason = outcome.fail_reason.unwrap_or(FailReason::UnknownError);
         let kind_of = outcome.kind.as_deref().unwrap_or(reason.as_str());
         let detail = outcome.detail.as_deref().unwrap_or("the request ended");
-        let advice = match kind_of {
-            kind::INVALID_ARGUMENTS => {
-                "`:on-invalid-arguments report` in the worker lets the model correct such a call"
-            }
-            _ => "correct this, then try again",
+        let advice = if kind_of == FailureKind::InvalidArguments.as_str() {
+            "`:on-invalid-arguments report` in the worker lets the model correct such a call"
+        } else {
+            "correct this, then try again"
         };
         return vec![Line::error(
             "call",

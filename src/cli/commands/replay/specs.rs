@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::RawArguments;
-use deftool_chat::request::kind::INVALID_ARGUMENTS;
+use deftool_chat::request::FailureKind;
 use deftool_lang::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
 use deftool_lang::text::{Location, Span, count, one_line};
 use deftool_project::{Generation, LoadedTool, find_root, unknown_tool};
@@ -197,7 +197,7 @@ fn read_timeline(file: &Path) -> Result<Vec<RecordedToolCall>, String> {
     let calls = timeline.requests.into_iter().flat_map(|request| request.entries).filter_map(|entry| {
         let EntryKind::Call(call) = entry.kind else { return None };
         let CallEntry { name, arguments, error, .. } = *call;
-        let was_valid = error.is_none_or(|error| error["kind"] != INVALID_ARGUMENTS);
+        let was_valid = error.is_none_or(|error| error["kind"] != FailureKind::InvalidArguments.as_str());
         was_valid.then(|| RecordedToolCall::dumped(entry.line, &name, arguments))
     });
     Ok(calls.collect())

@@ -76,20 +76,8 @@ fn redact_event(event: &mut Event, mask: &Mask) {
         Event::ToolFinished { result, error, .. } => {
             result.iter_mut().chain(error).for_each(|value| mask.value(value));
         }
-        // Not stored.
-        Event::Submitted { .. }
-        | Event::TurnStarted { .. }
-        | Event::Reasoning { .. }
-        | Event::Approval { .. }
-        | Event::ToolStarted { .. }
-        | Event::Signal(_)
-        | Event::Budget { .. }
-        | Event::Retry { .. }
-        | Event::ArgumentsRepaired { .. }
-        | Event::Reloaded { .. }
-        | Event::Resumed { .. }
-        | Event::Warning { .. }
-        | Event::Finished(_) => {}
+        // Others are not stored.
+        _ => {}
     }
 }
 

@@ -87,7 +87,7 @@ impl WorkerFacade {
             SubmitError::WorkerNotReady(_) => Rejection::NotReady,
             SubmitError::UnknownTool(_) => Rejection::UnknownTool,
             SubmitError::ReservedParam(_) => Rejection::ReservedParam,
-            SubmitError::IdTaken => Rejection::Other(error.to_string()),
+            _ => Rejection::Other(error.to_string()),
         })
     }
 

@@ -138,6 +138,7 @@ impl EventTracker {
             }
             Event::ArgumentsRepaired { .. } | Event::Resumed { .. } | Event::Warning { .. } => {}
             Event::Finished(outcome) => self.end(outcome)?,
+            other => return violation(Invariant::EventOrder, format!("unknown event {other:?}")),
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::state::{Phase, Run};
 use crate::RawCall;
 use crate::request::config::RunConfig;
 use crate::request::event::{Approval, Event};
-use crate::request::outcome::{FailReason, Failure, kind};
+use crate::request::outcome::{FailReason, Failure, FailureKind};
 use crate::request::validate::Checked;
 
 impl Run {
@@ -229,5 +229,5 @@ pub(super) fn budget_failure(config: &RunConfig) -> Failure {
     };
     let (budget, s) = (config.tool_budget, if config.tool_budget == 1 { "" } else { "s" });
     let detail = format!("tool budget exhausted: {budget} {unit}{s} (the worker's :tool-budget)");
-    Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
+    Failure::new(FailReason::ToolExecutionError, FailureKind::BudgetExhausted, detail)
 }

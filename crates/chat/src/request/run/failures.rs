@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, CallState};
 use crate::request::config::RunConfig;
-use crate::request::outcome::{FailReason, Failure, kind};
+use crate::request::outcome::{FailReason, Failure, FailureKind};
 use crate::request::result_size::cut_result;
 
 /// Number of identical failures in a row from which on the model is warned.
@@ -98,7 +98,7 @@ impl RepeatedFailures {
                 "the model repeated a call that failed {count} times in a row: {}: {}",
                 call.name, error.message
             );
-            let failure = Failure::new(FailReason::ToolExecutionError, kind::REPEATED_FAILURE, detail);
+            let failure = Failure::new(FailReason::ToolExecutionError, FailureKind::RepeatedFailure, detail);
             batch.end_with(index, failure);
         }
     }

@@ -12,7 +12,7 @@ use super::state::{Phase, Run};
 use crate::fallback::{TextCall, calls_only_in_reasoning};
 use crate::finish::{FinishMeaning, finish_meaning, shown_finish_detail, shown_finish_reason};
 use crate::request::event::Event;
-use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
+use crate::request::outcome::{FailReason, Failure, FailureKind, FinalState, FinishReason, Signal};
 use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
 use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
@@ -37,7 +37,7 @@ impl Run {
         if *tools.digest() != self.turn_tools {
             self.finish_failed(Failure::new(
                 FailReason::UnknownError,
-                kind::TOOL_SET_CHANGED,
+                FailureKind::ToolSetChanged,
                 "the tool set of the reply differs from the tool set of its request",
             ));
             return;
@@ -298,8 +298,9 @@ impl Run {
                 Checked::Invalid { error, .. } => Some(error.message.as_str()),
             })
             .collect();
-        (!details.is_empty())
-            .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
+        (!details.is_empty()).then(|| {
+            Failure::new(FailReason::ToolParseError, FailureKind::InvalidArguments, details.join("\n"))
+        })
     }
 
     fn record_signal(&mut self, call: &RawCall, emitted_at_ms: u64, tools: &ToolSet) {
@@ -411,7 +412,7 @@ fn end_warning(reply: &Reply) -> Option<String> {
 fn missing_call_failure() -> Failure {
     Failure::new(
         FailReason::UnknownError,
-        kind::MISSING_TOOL_CALL,
+        FailureKind::MissingToolCall,
         "the server reported a tool call and sent neither a call nor text; its tool call parser may not fit the model",
     )
 }
@@ -420,7 +421,7 @@ fn lost_frame_failure(lost: usize) -> Failure {
     let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
     Failure::new(
         FailReason::ToolParseError,
-        kind::LOST_FRAME,
+        FailureKind::LostFrame,
         format!(
             "{what} of the stream could not be decoded and may have contained a part of a call; no tool was called"
         ),
@@ -432,12 +433,12 @@ fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) ->
     let (reason, kind, detail) = match status {
         ReplyStatus::Complete => return None,
         ReplyStatus::CallTruncated { .. } => {
-            (FailReason::ToolParseError, kind::CALL_TRUNCATED, truncated_detail(reply, cut))
+            (FailReason::ToolParseError, FailureKind::CallTruncated, truncated_detail(reply, cut))
         }
         ReplyStatus::ServerError { error } => return Some(server_failure(error)),
         ReplyStatus::Incomplete { cause } => (
             FailReason::UnknownError,
-            kind::STREAM_INCOMPLETE,
+            FailureKind::StreamIncomplete,
             match cause {
                 Some(cause) => format!("the reply was cut off: {cause}"),
                 None => String::from("the stream ended before the server reported the end of the reply"),
@@ -445,7 +446,7 @@ fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) ->
         ),
         ReplyStatus::Empty => (
             FailReason::UnknownError,
-            kind::EMPTY_STREAM,
+            FailureKind::EmptyStream,
             String::from("the server answered 200 with an empty stream"),
         ),
     };
@@ -454,12 +455,12 @@ fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) ->
 
 fn server_failure(error: &ServerError) -> Failure {
     let kind = match error.kind {
-        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
         ServerErrorKind::Unavailable
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Unauthorized
-        | ServerErrorKind::Http => kind::HTTP_ERROR,
-        ServerErrorKind::Server => kind::SERVER_ERROR,
+        | ServerErrorKind::Http => FailureKind::HttpError,
+        ServerErrorKind::Server => FailureKind::ServerError,
     };
     let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
     Failure::new(FailReason::UnknownError, kind, format!("{code}{}", error.message))
@@ -480,7 +481,7 @@ fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
 }
 
 fn fault_failure(fault: &Fault) -> Failure {
-    Failure::new(FailReason::ToolParseError, kind::MALFORMED_CALL, &fault.why)
+    Failure::new(FailReason::ToolParseError, FailureKind::MalformedCall, &fault.why)
 }
 
 /// Returns the failure for calls of unknown tools.
@@ -490,7 +491,7 @@ fn unknown_failure(calls: &[&RawCall], reads_text: bool, tools: &ToolSet) -> Opt
     let names = unknown_names(unknown.map(|call| call.name.as_str()), tools);
     let what = if reads_text { "a call written as text names" } else { "the model called" };
     let detail = format!("{what} an unknown tool: {names}");
-    Some(Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail))
+    Some(Failure::new(FailReason::ToolParseError, FailureKind::UnknownTool, detail))
 }
 
 fn loop_failure(found: Loop) -> Failure {

@@ -16,7 +16,7 @@ use super::model::Budget;
 use super::state::{Phase, Run, lost_attachments};
 use crate::request::config::RunConfig;
 use crate::request::event::Event;
-use crate::request::outcome::{FailReason, Failure, kind};
+use crate::request::outcome::{FailReason, Failure, FailureKind};
 use crate::request::validate::check_again;
 
 /// A request that was restored from its journal.
@@ -92,7 +92,7 @@ impl Run {
     fn reopen_calls(&mut self, tools: &ToolSet, asks: bool) {
         let budget = self.budget;
         let Phase::Calling(batch) = &mut self.phase else { return };
-        let (mut open, mut violations, mut kind) = (Vec::new(), Vec::new(), kind::INVALID_ARGUMENTS);
+        let (mut open, mut violations, mut kind) = (Vec::new(), Vec::new(), FailureKind::InvalidArguments);
         for (index, call) in batch.calls.iter_mut().enumerate().filter(|(_, call)| call.is_unanswered()) {
             open.push(index);
             let may_have_had_effect = call.may_have_had_effect();
@@ -101,7 +101,7 @@ impl Run {
             if violation.is_some() && !may_have_had_effect {
                 call.state = CallState::Waiting;
                 if violation.as_ref().is_some_and(|error| error.kind == ToolErrorKind::UnknownTool) {
-                    kind = kind::UNKNOWN_TOOL;
+                    kind = FailureKind::UnknownTool;
                 }
                 violations.extend(violation.map(|error| error.message));
             }

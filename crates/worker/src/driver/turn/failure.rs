@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deftool_chat::request::{FailReason, Failure, kind};
+use deftool_chat::request::{FailReason, Failure, FailureKind};
 use deftool_chat::{Api, ServerError, ServerErrorKind, refuses_tools};
 use deftool_lang::spec::WorkerSpec;
 
@@ -16,11 +16,11 @@ pub(super) fn of_transport(error: TransportError) -> Option<Failure> {
     let unknown = |kind, detail| Some(Failure::new(FailReason::UnknownError, kind, detail));
     match error {
         TransportError::Stopped { failure } => failure,
-        TransportError::Differs { .. } => unknown(kind::REPLAY_DIFFERS, error.to_string()),
+        TransportError::Differs { .. } => unknown(FailureKind::ReplayDiffers, error.to_string()),
         TransportError::Connect { message, .. } => {
-            Some(Failure::new(FailReason::ConnectFailed, kind::CONNECT_FAILED, message))
+            Some(Failure::new(FailReason::ConnectFailed, FailureKind::ConnectFailed, message))
         }
-        TransportError::Broken { message } => unknown(kind::STREAM_INCOMPLETE, message),
+        TransportError::Broken { message } => unknown(FailureKind::StreamIncomplete, message),
     }
 }
 
@@ -51,12 +51,12 @@ pub(super) struct Refusal<'a> {
 pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
     let Refusal { status, error, .. } = *refusal;
     let kind = match error.kind {
-        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
         ServerErrorKind::Unauthorized
         | ServerErrorKind::Unavailable
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Http
-        | ServerErrorKind::Server => kind::HTTP_ERROR,
+        | ServerErrorKind::Server => FailureKind::HttpError,
     };
     let message = if error.message == format!("HTTP status {status}") {
         String::new()

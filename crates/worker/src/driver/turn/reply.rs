@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
+use deftool_chat::request::{Event, FailReason, Failure, FailureKind, FinalState};
 use deftool_chat::{
     Body, BodyForm, ChatEvent, ChatRequest, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
     StreamNotes, TransportEnd, classify_http_error, requires_call, truncation_warning,
@@ -329,7 +329,7 @@ impl Turn<'_> {
             let found = if status == 204 { "without a body" } else { "with an empty stream" };
             format!("{url} returned HTTP {status} {found}{reason}")
         };
-        Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
+        Ok(self.fail(Failure::new(FailReason::UnknownError, FailureKind::EmptyStream, detail)))
     }
 
     /// Finds the reason for an empty reply with a success status: the same request without streaming often returns an

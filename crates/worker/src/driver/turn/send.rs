@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deftool_chat::Feature;
-use deftool_chat::request::{FailReason, Failure, kind};
+use deftool_chat::request::{FailReason, Failure, FailureKind};
 use deftool_record::Line;
 
 use super::managed;
@@ -33,7 +33,7 @@ impl Turn<'_> {
         self.task.shared.report_stall();
         let url = self.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
-        Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
+        Err(self.fail(Failure::new(FailReason::HeadersTimeout, FailureKind::HeadersTimeout, detail)))
     }
 
     /// Like [`Turn::send`], with a time limit. Returns `None` if no head arrives within `limit`.

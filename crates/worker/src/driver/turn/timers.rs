@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use deftool_chat::ChatEvent;
-use deftool_chat::request::{FailReason, Failure, kind};
+use deftool_chat::request::{FailReason, Failure, FailureKind};
 use deftool_lang::spec::Timers;
 use tokio::time::Instant;
 
@@ -103,11 +103,11 @@ impl<'a> StreamTimers<'a> {
             return None;
         }
         let (kind, what, limit, key) = if self.byte <= self.token {
-            (kind::STALL_TIMEOUT, "no byte for", self.timers.stall, ":stall")
+            (FailureKind::StallTimeout, "no byte for", self.timers.stall, ":stall")
         } else if self.any_token {
-            (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
+            (FailureKind::TokenStall, "no token for", self.timers.token_stall, ":token-stall")
         } else {
-            (kind::FIRST_TOKEN_TIMEOUT, "no token within", self.timers.first_token, ":first-token")
+            (FailureKind::FirstTokenTimeout, "no token within", self.timers.first_token, ":first-token")
         };
         let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
         Some(Failure::new(FailReason::StallTimeout, kind, detail))

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::request::{Approval, Event, FinalState, Outcome, Signal, kind};
+use deftool_chat::request::{Approval, Event, FailureKind, FinalState, Outcome, Signal};
 use deftool_chat::{Message, Usage};
 use deftool_durable::SqliteJournal;
 use deftool_engine::{PreparedWorker, close_remote, join};
@@ -402,7 +402,7 @@ impl Batch<'_> {
     /// Waits until the end of a request is in the journal, so that a job whose result was printed is never repeated.
     async fn store_end(&self, id: &str, outcome: &Outcome) {
         let Some(stored) = self.stored else { return };
-        if outcome.kind.as_deref() == Some(kind::JOURNAL_FAILED)
+        if outcome.kind.as_deref() == Some(FailureKind::JournalFailed.as_str())
             || stored.journal.commit(id, Durability::Process).await.is_err()
         {
             self.has_journal_failed.set(true);
