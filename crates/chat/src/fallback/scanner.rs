@@ -207,7 +207,10 @@ impl Scanner {
         if let Some(machine) = broken {
             self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
         } else {
-            out.extend(self.suspect.take().map(|suspect| Piece::Suspect(suspect.text)));
+            // A name at the end of a reply that is cut may go on.
+            let is_whole = |text: &str| is_finished || !text.ends_with(char::is_alphanumeric);
+            let suspect = self.suspect.take().filter(|suspect| is_whole(&suspect.text));
+            out.extend(suspect.map(|suspect| Piece::Suspect(suspect.text)));
         }
         self.close_forms();
     }

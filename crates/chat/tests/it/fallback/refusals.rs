@@ -16,7 +16,10 @@ const PLACES: [Place; 27] = [
     ("code block", |call, _| Some(format!("It is written so:\n````text\n{call}\n````\nThat is all."))),
     ("unclosed code block", |call, _| Some(format!("~~~~~xml\n{call}\n"))),
     ("inline code", |call, _| one_line(call).map(|call| format!("Write ``{call}`` there."))),
-    ("indented code", |call, _| Some(format!("So:\n\n{}\n", each_line("    ", call)))),
+    ("indented code", |call, _| {
+        // A reasoning mark starts a new message.
+        (!restarts_message(call)).then(|| format!("So:\n\n{}\n", each_line("    ", call)))
+    }),
     ("block quote", |call, _| Some(format!("They wrote:\n{}\n\nSo they did.", each_line("> ", call)))),
     ("quotation marks", |call, _| one_line(call).map(|call| format!("He wrote \"{call}\" there."))),
     ("curly quotation marks", |call, _| one_paragraph(call).map(|call| format!("He wrote “{call}” there."))),
@@ -48,7 +51,7 @@ const PLACES: [Place; 27] = [
     ("HTML code", |call, _| Some(format!("<pre>\n{call}\n</pre>\nSo."))),
     ("sentence", |call, family| {
         let call = if family.line { one_line(call) } else { one_paragraph(call) };
-        // A reasoning mark starts a new message, and text after a call does not make the call text.
+        // Text after a call does not make the call text.
         call.filter(|call| !restarts_message(call))
             .map(|call| format!("To look you write {call} and then wait.\n"))
     }),
@@ -65,7 +68,7 @@ pub(super) fn places<'s>(
 ) -> impl Iterator<Item = (&'static str, String)> + 's {
     // A call that is not closed is malformed if other text follows.
     let is_closed = |place: &str| {
-        !matches!(place, "followed by prose" | "BBCode" | "CDATA" | "HTML code")
+        !matches!(place, "followed by prose" | "guillemets" | "BBCode" | "CDATA" | "HTML code")
             && !["element", "LaTeX", "quotation"].iter().any(|word| place.contains(word))
     };
     let fits = move |place: &Place| is_closed(place.0) || !specimen.is_open();
