@@ -59,7 +59,7 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("indicatif", &[""]),
     ("rustyline", &[""]),
     ("similar", &["script", "ide", ""]),
-    ("flate2", &["script", "worker", "stub"]),
+    ("flate2", &["stub"]),
     ("rustix", &["process", "script", "project", "worker", "serve", ""]),
     (
         "tokio",

@@ -172,7 +172,9 @@ impl Connection {
                 // Fails if the program has already selected an implementation of cryptography, which is then used.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 // The trusted URL may not lead to another server.
-                let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+                let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+                // A compressed stream would arrive in large chunks.
+                let http = http.no_gzip().no_deflate().build();
                 let http = http.map_err(|error| error.to_string())?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 if let Some(token) = token {

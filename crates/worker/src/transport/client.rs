@@ -1,12 +1,12 @@
 //! The HTTP client: its construction, and the causes of its errors.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use deftool_script::client_builder;
 use reqwest::header::CONTENT_ENCODING;
 use reqwest::{Client, Response, Url};
 
-use super::inflate::Inflater;
 use super::url::is_on_this_machine;
 
 /// Maximum idle time of a connection. Common servers close idle connections after 5 s, and a request that is sent at
@@ -38,11 +38,23 @@ pub fn http_client(url: &Url, connect: Duration) -> Result<Client, String> {
     builder.build().map_err(|error| format!("cannot set up HTTP: {}{advice}", root_cause(&error)))
 }
 
-/// Returns a decoder for the body of `response`.
-pub(super) fn inflater_of(response: &Response) -> Inflater {
+/// Returns the encoding of the body of `response` that the HTTP library does not decode.
+pub(super) fn unknown_encoding(response: &Response) -> Option<&str> {
     let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let names: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();
-    Inflater::new(&names.join(","))
+    let mut names = encodings.filter_map(|value| value.to_str().ok());
+    names.find(|name| !name.trim().is_empty() && !name.trim().eq_ignore_ascii_case("identity"))
+}
+
+/// Whether a compressed body is damaged.
+pub(super) fn is_undecodable(error: &reqwest::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return matches!(io.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData);
+        }
+        source = error.source();
+    }
+    false
 }
 
 /// Whether the connection was refused.

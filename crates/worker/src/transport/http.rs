@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use deftool_chat::Api;
+use deftool_lang::text::one_line;
 use deftool_lang::tool::{TRACEPARENT, TRACESTATE};
 use deftool_record::Redactor;
 use futures_util::FutureExt;
@@ -14,8 +15,9 @@ use futures_util::stream::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Url};
 
-use super::client::{TLS_ADVICE, http_client, inflater_of, is_of_tls, is_refused, root_cause};
-use super::inflate::Inflater;
+use super::client::{
+    TLS_ADVICE, http_client, is_of_tls, is_refused, is_undecodable, root_cause, unknown_encoding,
+};
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use super::probe::{Credentials, Prober};
 use super::url::{
@@ -24,6 +26,8 @@ use super::url::{
 
 /// Time limit of a probe. A server that processes a prompt answers between two batches.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
+/// Maximum length of the name of an encoding in a message, in characters.
+const MAX_ENCODING: usize = 40;
 
 /// A transport that sends to `{base}/chat/completions`, `{base}/responses` or `{base}/messages`, depending on the API of
 /// the request.
@@ -117,8 +121,15 @@ impl HttpTransport {
         let location = location.map(|location| redactor.text(&absolute_location(&target, location)));
         let (status, headers) = (response.status().as_u16(), response.headers());
         let (retry_after, should_retry) = (retry_after(headers), should_retry(headers));
-        let inflater = inflater_of(&response);
-        let body = ReplyBody { body: response.bytes_stream(), inflater, redactor, url, end: None };
+        let end = unknown_encoding(&response).map(|encoding| {
+            let encoding = redactor.text(&one_line(encoding.chars().take(MAX_ENCODING).collect()));
+            let message = format!(
+                "{url}: the body is encoded with `{encoding}`, although the request allows only `identity`; \
+                 turn compression off in the server or in the proxy before it"
+            );
+            End::Failed(TransportError::Broken { message })
+        });
+        let body = ReplyBody { body: response.bytes_stream(), redactor, url, end };
         Ok(Incoming { status, retry_after, should_retry, location, body: body.boxed() })
     }
 }
@@ -172,10 +183,9 @@ impl Transport for HttpTransport {
     }
 }
 
-/// The body of a response: it is decompressed, then secrets are redacted.
+/// The body of a response, without secrets.
 struct ReplyBody<S> {
     body: S,
-    inflater: Inflater,
     redactor: Redactor,
     /// The URL for messages.
     url: String,
@@ -206,12 +216,15 @@ impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for ReplyBody<S> {
                 None => {}
             }
             let bytes = match ready!(this.body.poll_next_unpin(context)) {
-                Some(Ok(bytes)) => this.pass(bytes),
+                Some(Ok(bytes)) => this.redactor.feed(bytes),
                 Some(Err(error)) => {
                     let error = describe_error(&error, &this.url, &this.redactor);
                     this.fail(error)
                 }
-                None => this.finish(),
+                None => {
+                    this.end = Some(End::Complete);
+                    this.redactor.finish().into()
+                }
             };
             if !bytes.is_empty() || this.end.is_none() {
                 return Poll::Ready(Some(Ok(bytes)));
@@ -221,30 +234,6 @@ impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for ReplyBody<S> {
 }
 
 impl<S> ReplyBody<S> {
-    fn pass(&mut self, bytes: Bytes) -> Bytes {
-        match self.inflater.feed(bytes) {
-            Ok(bytes) => self.redactor.feed(bytes),
-            Err(why) => self.fail_to_decode(&why),
-        }
-    }
-
-    /// Ends the body. Returns its last bytes.
-    fn finish(&mut self) -> Bytes {
-        match self.inflater.finish() {
-            Ok(bytes) => {
-                self.end = Some(End::Complete);
-                let bytes = self.redactor.feed(bytes.into());
-                [&*bytes, &self.redactor.finish()].concat().into()
-            }
-            Err(why) => self.fail_to_decode(&why),
-        }
-    }
-
-    fn fail_to_decode(&mut self, why: &str) -> Bytes {
-        let message = format!("{}: {}", self.url, self.redactor.text(why));
-        self.fail(TransportError::Broken { message })
-    }
-
     /// Ends the body with `error`. Returns the retained bytes.
     fn fail(&mut self, error: TransportError) -> Bytes {
         self.end = Some(End::Failed(error));
@@ -268,7 +257,8 @@ fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> Tra
             refused,
         };
     }
-    TransportError::Broken { message: format!("{url}: connection lost: {cause}") }
+    let what = if is_undecodable(error) { "the body cannot be decompressed" } else { "connection lost" };
+    TransportError::Broken { message: format!("{url}: {what}: {cause}") }
 }
 
 /// Returns the delay of `retry-after-ms`, or of `Retry-After` in seconds or as a date.

@@ -12,7 +12,6 @@
 
 mod client;
 mod http;
-mod inflate;
 mod interface;
 mod probe;
 mod replay;

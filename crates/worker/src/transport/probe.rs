@@ -12,7 +12,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, SERVER};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use super::client::{Layer, TLS_ADVICE, failing_layer, inflater_of, is_refused, root_cause};
+use super::client::{Layer, TLS_ADVICE, failing_layer, is_refused, root_cause};
 use super::url::{has_user, is_sendable, sent_key, shown_url, with_credentials};
 
 /// Maximum size of a response, in bytes. A list of models is much shorter.
@@ -242,19 +242,10 @@ impl Prober {
             url: shown,
         };
         let mut bytes = Vec::new();
-        let mut inflater = inflater_of(&response);
-        let broken =
-            |url: &str, cause: String| ProbeError::Broken { url: url.to_owned(), cause: self.clean(&cause) };
         while bytes.len() < MAX_BODY {
             match response.chunk().await {
-                Ok(Some(piece)) => {
-                    let piece = inflater.feed(piece);
-                    bytes.extend(piece.map_err(|cause| broken(&answer.url, cause))?);
-                }
-                Ok(None) => {
-                    bytes.extend(inflater.finish().map_err(|cause| broken(&answer.url, cause))?);
-                    break;
-                }
+                Ok(Some(piece)) => bytes.extend(piece),
+                Ok(None) => break,
                 Err(error) => return Err(self.classify(&error, answer.url)),
             }
         }

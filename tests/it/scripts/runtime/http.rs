@@ -104,7 +104,7 @@ fn requests_contain_what_the_script_passes() {
         "http.get(url .. '/a?b=1', { query = { q = 'x y&ü', n = 2, f = 1.5, t = true, l = { 'a', 3 } } })",
     );
     assert_eq!(got.line, "GET /a?b=1&f=1.5&l=a&l=3&n=2&q=x+y%26%C3%BC&t=true");
-    assert_eq!(got.header("accept-encoding"), Some("gzip"));
+    assert_eq!(got.header("accept-encoding"), Some("gzip,deflate"));
     assert!(got.header("user-agent").unwrap().starts_with("deftool/"), "{got:?}");
     assert_eq!(
         (got.header("referer"), got.header("cookie"), got.header("authorization")),

@@ -6,8 +6,8 @@
 //! origin drops credentials.
 
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE, HeaderMap,
-    HeaderName, HeaderValue, LOCATION,
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    LOCATION,
 };
 use reqwest::{Method, Response};
 use url::Url;
@@ -90,8 +90,6 @@ async fn follow_redirects(
 fn outgoing(request: Request) -> reqwest::Request {
     let mut outgoing = reqwest::Request::new(request.method, request.url);
     *outgoing.headers_mut() = request.headers;
-    let accepted = HeaderValue::from_static(body::ACCEPTED);
-    outgoing.headers_mut().entry(ACCEPT_ENCODING).or_insert(accepted);
     *outgoing.body_mut() = request.body.map(Into::into);
     outgoing
 }

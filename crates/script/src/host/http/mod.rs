@@ -95,8 +95,8 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
         "http",
         "HTTP requests to the hosts that the spec grants. The current task waits for the response; other tasks continue. A response \
          has `status`, `ok` (status 200 to 299), `url` (after redirects), `headers` and `body`. Header names are in lower case. Repeated \
-         headers are joined with `, `, except `set-cookie`, which is joined with line ends. The body contains bytes; gzip is \
-         decompressed. Decode JSON with `json.decode(r.body)`.\n\n\
+         headers are joined with `, `, except `set-cookie`, which is joined with line ends. The body contains bytes; gzip and \
+         deflate are decompressed. Decode JSON with `json.decode(r.body)`.\n\n\
          A grant is a host (`api.example.org`), all subdomains of a host (`*.example.org`), an address (`192.168.1.5`, `[::1]`) or `*`. \
          It covers the ports 80 and 443, or an explicit port (`localhost:8080`), or all ports (`localhost:*`). A name must resolve to \
          public addresses; to reach a private address, grant it too (`[\"intranet.example\" \"10.0.0.5\"]`). `localhost` may resolve \
