@@ -6,10 +6,9 @@ use deftool_engine::text::quote;
 use deftool_engine::{OpenError, ProjectRoots};
 use deftool_lang::diagnostic::Summary;
 use deftool_lang::spec::ToolKind;
-use deftool_lang::text::count;
-use deftool_project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
+use deftool_project::{Generation, ProjectError, display_name, find_root};
 
-use super::line::{Level, Line, counted, list};
+use super::line::{Level, Line, counted};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::terminal::output::{describe_summary, notices};
 
@@ -30,9 +29,8 @@ pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
         Ok(generation) => {
             let shown = display_name(&root, &dirs.current);
             let shown = if shown.is_empty() { String::from("here") } else { shown };
-            let lines = [contents(&generation, &shown, ""), findings(&generation, "")];
-            let lines = lines.into_iter().chain(scripts(&generation)).collect();
-            (Some(generation), lines)
+            let lines = [Some(contents(&generation, &shown, "")), findings(&generation, "")];
+            (Some(generation), lines.into_iter().flatten().collect())
         }
         Err(error) => (None, vec![unreadable(&error)]),
     }
@@ -56,9 +54,9 @@ pub(super) fn check_user(dirs: &CommandDirs, is_in_project: bool) -> (Option<Arc
     match Generation::load_of_user(root, &dirs.current, &roots.current()) {
         Ok(user) => {
             let option = format!(" -C {}", quote(&folder));
-            let findings = Some(findings(&user, &option)).filter(|line| line.level != Level::Ok);
-            let lines = [contents(&user, &folder, &option)].into_iter().chain(findings);
-            let lines = lines.map(|line| Line { check: USER_TOOLS, ..line }).collect();
+            let lines = [Some(contents(&user, &folder, &option)), findings(&user, &option)];
+            let lines = lines.into_iter().flatten().map(|line| Line { check: USER_TOOLS, ..line });
+            let lines = lines.collect();
             (Some(Arc::new(user)), lines)
         }
         Err(error) => (None, vec![Line { check: USER_TOOLS, ..unreadable(&error) }]),
@@ -86,30 +84,14 @@ fn contents(generation: &Generation, shown: &str, option: &str) -> Line {
     Line::ok("project", contents)
 }
 
-fn findings(generation: &Generation, option: &str) -> Line {
+/// Returns the number of findings, if `deftool check` reports errors or warnings.
+fn findings(generation: &Generation, option: &str) -> Option<Line> {
     let summary = Summary::of(&generation.load.findings);
-    let Some(counts) = describe_summary(&summary) else { return Line::ok("findings", "none") };
     let level = match (summary.errors, summary.warnings) {
-        (0, 0) => Level::Ok,
+        (0, 0) => return None,
         (0, _) => Level::Warning,
         (_, _) => Level::Error,
     };
-    Line { level, ..Line::warning("findings", counts, format!("run `deftool check{option}`")) }
-}
-
-fn scripts(generation: &Generation) -> Option<Line> {
-    let is_ready = |loaded: &&LoadedTool| matches!(loaded.script, ScriptState::Ready(_));
-    let tools = generation.tool_names().filter_map(|name| generation.tool(name));
-    let tools: Vec<&LoadedTool> = tools.filter(|loaded| loaded.tool.kind == ToolKind::Normal).collect();
-    let broken: Vec<String> = tools
-        .iter()
-        .filter(|loaded| !is_ready(loaded))
-        .map(|loaded| loaded.tool.name.value.clone())
-        .collect();
-    if !broken.is_empty() {
-        let message = format!("missing or broken: {}", list(&broken));
-        return Some(Line::error("scripts", message, "run `deftool check`"));
-    }
-    let scripts = tools.iter().filter(|loaded| loaded.tool.command.is_none()).count();
-    (scripts > 0).then(|| Line::ok("scripts", format!("{}, all valid", count(scripts, "script"))))
+    let advice = format!("run `deftool check{option}`");
+    Some(Line { level, ..Line::warning("findings", describe_summary(&summary)?, advice) })
 }
