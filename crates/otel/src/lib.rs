@@ -1,18 +1,18 @@
 //! OpenTelemetry export of the requests of workers: spans and metrics by the `GenAI` semantic conventions, over OTLP.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
 //! use deftool_otel::{Settings, Telemetry};
 //! use deftool_record::{Redaction, Secrets};
-//! use deftool_worker::Worker;
+//! use deftool_worker::WorkerConfig;
 //!
 //! if let Some(settings) = Settings::from_environment()? {
 //!     let telemetry = Telemetry::start(settings)?;
 //!     let redaction = Redaction::new(Some("the API key"), Secrets::default());
-//!     let open = deftool::open("path/to/project").observer(telemetry.observer(redaction));
-//!     println!("{}", open.start().await?.ask("What is the weather in Paris?").await?.text);
+//!     // The requests of a worker with this configuration are exported.
+//!     let config = WorkerConfig { observer: Some(telemetry.observer(redaction)), ..WorkerConfig::default() };
 //!     let lost = telemetry.shutdown(Duration::from_secs(2));
 //! }
 //! # Ok(())
