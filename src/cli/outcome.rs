@@ -78,7 +78,7 @@ impl From<OpenError> for CliError {
         match error {
             OpenError::Project(error) => Self::Project(error),
             OpenError::Endpoint(error) => Self::Endpoint(error),
-            error => Self::Usage(error.to_string()),
+            error => Self::Usage(error.for_command()),
         }
     }
 }

@@ -1,5 +1,13 @@
 //! Opens the workers of projects, for commands, servers and other programs.
 //!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let worker = deftool_engine::open("path/to/project").endpoint("http://localhost:8080/v1").start().await?;
+//! println!("{}", worker.ask("What is the weather in Paris?").await?.text);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`WorkerProject`] is the project of a worker, with the user's own beside it ([`ProjectRoots`]). Its [`Plan`] names what a
 //! worker requires. With a [`TrustSource`](deftool_worker::TrustSource), it becomes a [`PreparedWorker`] without the tools and MCP
 //! servers that are not trusted. [`Servers`] starts the MCP servers, and [`Connection`] finds or starts the model server.

@@ -32,10 +32,7 @@ pub enum OpenError {
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// Permissions were not granted: those without which the worker does not start, or those of all of its tools.
-    #[error(
-        "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",
-        PermissionRequest::lines(missing).join("; ")
-    )]
+    #[error("{}; review the specs, then grant trust with `OpenWorker::trust`", required(missing))]
     NotTrusted {
         /// The missing permissions.
         missing: Vec<PermissionRequest>,
@@ -51,6 +48,23 @@ pub enum OpenError {
     /// A file or a server of the project, or a folder of the user, cannot be used.
     #[error("{0}")]
     Unusable(String),
+}
+
+impl OpenError {
+    /// Returns the message for the user of a command, who grants permissions with another command.
+    pub fn for_command(&self) -> String {
+        match self {
+            Self::NotTrusted { missing } => {
+                format!("{}; review the specs, then run `deftool trust grant`", required(missing))
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+fn required(missing: &[PermissionRequest]) -> String {
+    let lines = PermissionRequest::lines(missing).join("; ");
+    format!("the project requires permissions that are not trusted: {lines}")
 }
 
 /// A builder of a worker, created by [`open`]. Defaults come from the worker's spec.

@@ -109,7 +109,7 @@ impl Workers {
         let is_isolated = options.is_isolated();
         let folder = std::path::absolute(options.directory.unwrap_or_else(|| PathBuf::from(".")))
             .map_err(|error| error.to_string())?;
-        let project = open_project(&folder, options.user_tools).map_err(|error| error.to_string())?;
+        let project = open_project(&folder, options.user_tools).map_err(|error| error.for_command())?;
         let load = &project.project.current().load;
         for finding in load.findings.iter().filter(|finding| finding.severity == Severity::Error) {
             report(&render_concise(finding, &load.sources));
@@ -185,7 +185,7 @@ impl Workers {
         let adjust = |prepared: &mut PreparedWorker| prepared.config.journal = journal;
         let new = Box::pin(self.opener.open(spec, (Vec::new(), &self.opener.project.root), adjust))
             .await
-            .map_err(|error| OpenFailure::Unavailable(error.to_string()))?;
+            .map_err(|error| OpenFailure::Unavailable(error.for_command()))?;
         if let Err(error) = new.worker.ready().await {
             close(new).await;
             let reason = error.reason.unwrap_or_default();

@@ -1,5 +1,19 @@
 //! The driver of the request machine: tokio, sockets, timers, slots.
 //!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use deftool_worker::{HttpTransport, Worker, WorkerConfig, own_tools};
+//!
+//! let transport = HttpTransport::new("http://localhost:8080/v1", None, Duration::from_secs(3))?;
+//! let worker = Worker::start(WorkerConfig::default(), Arc::new(own_tools(Vec::new())), Arc::new(transport));
+//! println!("{}", worker.ask("What is the weather in Paris?").await?.text);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A [`Worker`] holds the slots and the records of its requests. Each request, in a task of its own or in that of its
 //! reader, executes the steps of its request machine ([`Run`](deftool_chat::request::Run)) and reports the results to
 //! it; the machine makes every decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]

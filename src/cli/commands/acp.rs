@@ -24,11 +24,10 @@ use crate::cli::project::engine::ScriptOptions;
 use crate::cli::terminal::output::{clean, eprint_line, notices};
 use crate::cli::terminal::stdio::{stdin, stdout};
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::secrets;
 use crate::cli::worker::session::{
     Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
 };
-use crate::cli::worker::{api_key, choose_worker, serve_client};
+use crate::cli::worker::{api_key, choose_worker, secrets, serve_client};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

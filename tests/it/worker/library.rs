@@ -110,6 +110,7 @@ async fn a_worker_with_untrusted_permissions_is_refused() {
     let refused = deftool::open(project.path("")).start().await.unwrap_err();
     assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");
     assert!(refused.to_string().contains("no-such-server-program"), "{refused}");
+    assert!(refused.to_string().ends_with("grant trust with `OpenWorker::trust`"), "{refused}");
     let little = Trust::Only(std::sync::Arc::new(PermissionSet::default()));
     let refused = deftool::open(project.path("")).trust(little).start().await.unwrap_err();
     assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");

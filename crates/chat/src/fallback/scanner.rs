@@ -16,7 +16,7 @@ use super::grammar::StartPosition;
 use super::machine::{Machine, Verdict};
 use super::model::{Candidate, MAX_HELD, Piece};
 use super::position::{Leftover, Place, Position, is_plain, leftover};
-use super::suspect::{MAX_MARK, begins_with_marker};
+use super::suspect::{MAX_MARK, begins_with_marker, is_of_name};
 
 /// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;
@@ -208,7 +208,7 @@ impl Scanner {
             self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
         } else {
             // A name at the end of a reply that is cut may go on.
-            let is_whole = |text: &str| is_finished || !text.ends_with(char::is_alphanumeric);
+            let is_whole = |text: &str| is_finished || !text.ends_with(is_of_name);
             let suspect = self.suspect.take().filter(|suspect| is_whole(&suspect.text));
             out.extend(suspect.map(|suspect| Piece::Suspect(suspect.text)));
         }

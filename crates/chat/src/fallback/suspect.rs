@@ -48,11 +48,10 @@ const ARGUMENTS: [&str; 4] = ["<param", "<arg", "\"arguments\"", "\"parameters\"
 pub(crate) fn suspected_call(text: &str, is_tool: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let is_omitted = OMITTED.iter().any(|dots| text.contains(dots));
     let start = marker_end(text)?;
-    let is_name = |ch: char| ch.is_alphanumeric() || matches!(ch, '_' | '-');
     // The marker may contain the name.
-    let mut ends = text.split_inclusive(|ch: char| !is_name(ch)).scan(0, |at, word| {
+    let mut ends = text.split_inclusive(|ch: char| !is_of_name(ch)).scan(0, |at, word| {
         *at += word.len();
-        Some((*at - word.len(), word.trim_end_matches(|ch: char| !is_name(ch))))
+        Some((*at - word.len(), word.trim_end_matches(|ch: char| !is_of_name(ch))))
     });
     let named = ends.find(|(_, word)| is_tool(word));
     let has_arguments = || ARGUMENTS.iter().any(|mark| text.contains(mark));
@@ -66,6 +65,11 @@ pub(crate) fn suspected_call(text: &str, is_tool: impl Fn(&str) -> bool) -> Opti
         ends_like_call(text)
     };
     (is_call && !is_omitted).then_some((name, rest))
+}
+
+/// Whether a character may be a part of a name.
+pub(super) fn is_of_name(ch: char) -> bool {
+    ch.is_alphanumeric() || matches!(ch, '_' | '-')
 }
 
 /// Whether the last character of a text may be the last one of a call.

@@ -6,7 +6,6 @@
 //! | `http` | a transport to an HTTP server |
 //! | `client` | the HTTP client and the causes of its errors |
 //! | `url` | URLs of a server |
-//! | `inflate` | decodes compressed bodies |
 //! | `probe` | requests that do not involve a model |
 //! | `replay` | answers requests from a recording |
 

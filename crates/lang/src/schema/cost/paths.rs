@@ -77,9 +77,11 @@ impl<'g, 'v> Paths<'g, 'v> {
         self.take(1 + cost_of_lists(members) + cost_of_value(members, value))?;
         self.open.push(visit);
         let graph = self.graph;
-        graph.each(schema, members, |scope, inner| {
-            let mut parts = parts_of(value, &scope);
-            parts.try_for_each(|part| self.of_instance(inner, part))
+        graph.each(schema, members, |scope, inner| match scope {
+            Scope::Same | Scope::Choice => {
+                (0..visits_of_same(members)).try_for_each(|_| self.of_instance(inner, value))
+            }
+            _ => parts_of(value, &scope).try_for_each(|part| self.of_instance(inner, part)),
         })?;
         self.open.pop();
         Continue(())
@@ -99,10 +101,9 @@ impl<'g, 'v> Paths<'g, 'v> {
 /// Stands for the name of a member.
 const NAME: &Value = &Value::Null;
 
-/// Returns the parts of `value` in `scope`.
+/// Returns the members, names or items of `value` in `scope`.
 fn parts_of<'i>(value: &'i Value, scope: &Scope<'_>) -> Box<dyn Iterator<Item = &'i Value> + 'i> {
     match (scope, value) {
-        (Scope::Same | Scope::Choice, _) => Box::new(std::iter::once(value)),
         (Scope::Member(name), Value::Object(members)) => Box::new(members.get(*name).into_iter()),
         (Scope::Members, Value::Object(members)) => Box::new(members.values()),
         (Scope::Names, Value::Object(members)) => Box::new(members.keys().map(|_| NAME)),

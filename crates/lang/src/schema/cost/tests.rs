@@ -203,6 +203,13 @@ fn nested_searches_for_evaluated_members_are_counted() {
         schema = json!({"allOf": [schema], "unevaluatedProperties": {"type": "string"}});
     }
     assert_eq!(error(&schema), Some(CostError::Large));
+    // Each value is visited 2^12 times, which multiplies from level to level.
+    let mut schema = json!({"properties": {"a": {"$ref": "#"}}});
+    for _ in 0..12 {
+        schema = json!({"allOf": [schema], "unevaluatedProperties": {"type": "string"}});
+    }
+    let schema = BoundedSchema::new(&schema).unwrap();
+    assert!(schema.allows_errors(&nested(0)) && !schema.allows_errors(&nested(3)));
 }
 
 #[test]
