@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use deftool_engine::{Notices, prepare, serve_parent, telemetry};
+use deftool_engine::{Notices, Signals, prepare, serve_parent, telemetry};
 use deftool_serve::{Host, RestateJournal, ServeOptions, Workers, report, serve};
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run the workers of a deftool project on Restate, so that several machines share the requests.
 #[derive(Debug, Parser)]
@@ -60,9 +59,11 @@ fn run(Arguments { listen, options }: Arguments) -> Result<ExitCode, String> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(|error| error.to_string())?;
-        let ended = serve_workers(&listen, Arc::clone(&workers), journal, signals.next()).await;
+        let mut received = 0;
+        let stop = async { received = signals.next().await };
+        let ended = serve_workers(&listen, Arc::clone(&workers), journal, stop).await;
         workers.close().await;
-        ended.map(|()| ExitCode::from(128 + signals.received))
+        ended.map(|()| ExitCode::from(128 + received))
     });
     runtime.shutdown_timeout(LAST_WORK);
     served
@@ -90,26 +91,4 @@ async fn serve_workers(
     };
     serve(Host::new(Box::new(open_worker), journal, report), listener, stop).await;
     Ok(())
-}
-
-/// The signals that end the program.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// The number of the received one.
-    received: u8,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate, received: 0 })
-    }
-
-    async fn next(&mut self) {
-        self.received = tokio::select! {
-            _ = self.interrupt.recv() => 2,
-            _ = self.terminate.recv() => 15,
-        };
-    }
 }

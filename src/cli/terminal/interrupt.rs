@@ -3,18 +3,12 @@
 
 use std::io::Result;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
 use super::output::is_writing;
-
-#[cfg(unix)]
-use tokio::signal::unix::{Signal, SignalKind, signal};
-#[cfg(windows)]
-use tokio::signal::windows::{CtrlC as Signal, ctrl_c};
 
 /// If an interrupt is not handled for this time during a write, the write is considered blocked.
 const BLOCKED_WRITE_DELAY: Duration = Duration::from_secs(1);
@@ -28,33 +22,16 @@ pub(in crate::cli) async fn interrupted() -> Result<()> {
 /// The number of the first received signal; 0 if none was received.
 static FIRST: AtomicU8 = AtomicU8::new(0);
 
-/// A signal listener, active from its creation. Each signal has its number.
-pub(in crate::cli) struct Signals(Vec<(Signal, u8)>);
+/// A signal listener, active from its creation. The first signal decides the exit code.
+pub(in crate::cli) struct Signals(deftool_engine::Signals);
 
 impl Signals {
-    #[cfg(unix)]
     pub(in crate::cli) fn listen() -> Result<Self> {
-        let mut kinds = vec![(SignalKind::interrupt(), 2), (SignalKind::terminate(), 15)];
-        // Respect `nohup`.
-        if !is_hangup_ignored() {
-            kinds.push((SignalKind::hangup(), 1));
-        }
-        kinds.into_iter().map(|(kind, number)| Ok((signal(kind)?, number))).collect::<Result<_>>().map(Self)
-    }
-
-    #[cfg(windows)]
-    pub(in crate::cli) fn listen() -> Result<Self> {
-        Ok(Self(vec![(ctrl_c()?, 2)]))
+        deftool_engine::Signals::listen().map(Self)
     }
 
     pub(in crate::cli) async fn next(&mut self) {
-        let next = std::future::poll_fn(|context| {
-            let received = self.0.iter_mut().find_map(|(signal, number)| {
-                (signal.poll_recv(context) == Poll::Ready(Some(()))).then_some(*number)
-            });
-            received.map_or(Poll::Pending, Poll::Ready)
-        });
-        let number = next.await;
+        let number = self.0.next().await;
         let _ = FIRST.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -151,13 +128,4 @@ pub(in crate::cli) fn end_now() -> ! {
     IS_ENDING.store(true, Ordering::SeqCst);
     deftool_process::kill_programs();
     std::process::exit(i32::from(exit_code()));
-}
-
-/// Returns whether SIGHUP is ignored. Returns false if `/proc` is not available.
-#[cfg(unix)]
-fn is_hangup_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // Bit 0 is signal 1, SIGHUP.
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }

@@ -65,6 +65,20 @@ fn a_program_without_a_usable_worker_does_not_start() {
     }
 }
 
+/// Each signal ends the program in the same way, after its workers.
+#[test]
+fn signals_end_the_program() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let good = Server::answering(|_, _| Answer::text("Done."));
+    let project = two_workers(&good.endpoint(), &good.endpoint());
+    for (signal, code) in [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)] {
+        let [port] = free_ports();
+        let mut program = serve_with_log(&project, port);
+        kill_process(Pid::from_child(&program), signal).unwrap();
+        assert_eq!(program.wait().unwrap().code(), Some(code), "{}", log(&project));
+    }
+}
+
 /// A client does not wait for a worker that cannot run, and uses the same id again.
 #[test]
 fn a_new_request_of_a_worker_that_cannot_run_gets_the_status_503() {
