@@ -3,7 +3,7 @@ use crate::diagnostic::rule;
 rule! {
     /// a part of an imported definition that is lost or changed
     ///
-    /// A spec declares a tool with its arguments. A definition that is no tool, has no name, or has parameters that are not
+    /// A spec declares a tool with its arguments. A definition that is not a tool, has no name, or has parameters that are not
     /// an object is not imported (an error). Constraints on all arguments together, additional arguments and duplicate
     /// names have no place in a spec: the tool is imported without them (a warning). Titles, caching options and hints for
     /// clients do not change which arguments are valid (a note).
