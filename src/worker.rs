@@ -21,7 +21,7 @@
 //! )?;
 //! let worker = deftool::open("path/to/project").tool(stock).approvals(Approvals::Ask).queue(10).start().await?;
 //!
-//! let recorder = Recorder::create(Path::new("session.jsonl"))?;
+//! let recorder = Recorder::create(Path::new("session.jsonl"), Redaction::default())?;
 //! let mut request = SubmitRequest::prompt("How many of article 7 are left?");
 //! request.recorder = Some(Arc::new(recorder));
 //! let id = worker.submit(request)?;
@@ -130,7 +130,7 @@
 //!
 //! use deftool::project::{Generation, Trust};
 //! use deftool::worker::{
-//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, RecordingError, RequestStream,
+//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, StoredFileError, RequestStream,
 //!     ResultError, Secrets, SubmitError, SubmitRequest, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
 //! };
 //!
@@ -154,10 +154,10 @@
 //! }
 //!
 //! /// Without the API key and the password. `Recorder::close` returns the first write error.
-//! fn recorder(key: &str, password: &str) -> Result<Recorder, RecordingError> {
+//! fn recorder(key: &str, password: &str) -> Result<Recorder, StoredFileError> {
 //!     let mut secrets = Secrets::default();
 //!     secrets.add_value(password);
-//!     Ok(Recorder::create("session.jsonl".as_ref())?.without(Some(key)).without_secrets(secrets))
+//!     Recorder::create("session.jsonl".as_ref(), Redaction::new(Some(key), secrets))
 //! }
 //!
 //! async fn last_event(worker: &Worker, id: &str) -> Option<String> {
@@ -220,7 +220,7 @@
 //! ```
 
 pub use deftool_engine::{Notices, OpenError, OpenWorker, ProjectTrust};
-pub use deftool_record::{Recorder, RecordingError, Secrets, Session};
+pub use deftool_record::{Recorder, Redaction, Secrets, Session, StoredFileError};
 pub use deftool_worker::{
     Approvals, AskError, EventStream, HttpTransport, Incoming, InvalidSpec, NotReady, Observation, Observer,
     Outgoing, OwnTool, RequestObserver, RequestStream, ResultError, SubmitError, SubmitRequest, ToolSource,

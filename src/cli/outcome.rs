@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use deftool_engine::OpenError;
 use deftool_project::ProjectError;
-use deftool_record::{RecordingError, TimelineError};
+use deftool_record::{StoredFileError, TimelineError};
 use deftool_worker::EndpointError;
 use tokio::runtime::{Builder, Runtime};
 
@@ -47,7 +47,7 @@ pub(in crate::cli) enum CliError {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
-    Recording(#[from] RecordingError),
+    Stored(#[from] StoredFileError),
     #[error(transparent)]
     Timeline(#[from] TimelineError),
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! What is kept of requests: recordings and their replay, the interface of journals, timelines, and the redaction of
-//! secrets.
+//! What is kept of requests: recordings and their replay, sessions, the interface of journals, timelines, and the
+//! redaction of secrets.
 //!
 //! ```
 //! use deftool_record::{Mask, Secrets, Timeline, differences};
@@ -24,6 +24,8 @@
 //! | `recording` | writes and reads recordings: the bytes of the server with their times, and all other inputs of a request |
 //! | `replay` | a cursor that answers a request from its recording and compares both |
 //! | `journal` | the interface of a journal, in which requests survive the end of their process |
+//! | [`session`] | stored conversations of `deftool chat` and `deftool acp` |
+//! | `stored` | the files of lines: recordings, sessions and lists of events |
 //! | `timeline` | a recording, a journal, a session or events as plain data for `deftool view` |
 //! | `compare` | differences of JSON values |
 //! | [`secrets`] | redaction of the API key and the user's secrets |
@@ -36,17 +38,19 @@ mod journal;
 mod recording;
 mod replay;
 pub mod secrets;
+pub mod session;
+mod stored;
 mod timeline;
 mod trace;
 
 pub use compare::{Change, Difference, differences};
 pub use journal::{Durability, Journal, JournalError, JournaledRequest};
 pub use recording::{
-    Line, RecordedRequest, RecordedToolCall, Recorder, Recording, RecordingError, RequestRecorder, Session,
-    Stopped, redact_message,
+    Line, RecordedRequest, RecordedToolCall, Recorder, Recording, RequestRecorder, Session, Stopped,
 };
 pub use replay::{CallPlan, NextAnswer, RecordedTime, ReplayCursor, ReplayDifference, ReplayOptions};
 pub use secrets::{Mask, Redaction, Redactor, Secrets, holds_redacted, is_secret_name};
+pub use stored::{StoredFileError, StoredFileProblem, StoredForm};
 pub use timeline::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RECORDING_CUT, RequestTimeline, Stream, Timeline,
     TimelineError, TimelineSource, TurnEntry, prompt_of,

@@ -12,6 +12,7 @@ use deftool_engine::{AddedServer, Choice, OpenedWorker, ProjectWorkers, WorkerPr
 use deftool_lang::spec::WorkerSpec;
 use deftool_project::{LiveProject, find_root};
 use deftool_record::Redaction;
+use deftool_record::session::{Line, Session, SessionFile};
 use deftool_script::ScriptRunner;
 use deftool_worker::SubmitRequest;
 use futures_util::FutureExt;
@@ -24,9 +25,7 @@ use crate::cli::project::engine::ScriptOptions;
 use crate::cli::terminal::output::{clean, eprint_line, notices};
 use crate::cli::terminal::stdio::{stdin, stdout};
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::session::{
-    Session, SessionFile, SessionWriter, begin, header, new_name, sessions_folder,
-};
+use crate::cli::worker::session::{SessionWriter, begin, new_name, sessions_folder};
 use crate::cli::worker::{api_key, choose_worker, secrets, serve_client};
 
 #[derive(Debug, Args)]
@@ -127,7 +126,7 @@ impl Agent {
             }
             None => {
                 let (name, session) = (new_name(), Session::default());
-                let first = header(&root, &spec.name.value, opened.worker.model());
+                let first = Line::header(&root, &spec.name.value, opened.worker.model());
                 let writer = begin(&root, &name, first, &session, redaction);
                 (name.trim_end_matches(EXTENSION).to_owned(), session, writer)
             }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_project::quote;
-use deftool_record::{Recorder, Recording, RecordingError, Secrets, TimelineError, TimelineSource};
+use deftool_record::{
+    Recorder, Recording, Redaction, Secrets, StoredFileError, StoredForm, TimelineError, TimelineSource,
+};
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::eprint_error;
@@ -82,10 +84,9 @@ pub(in crate::cli) fn create(
     secrets: Secrets,
 ) -> Result<Arc<Recorder>, CliError> {
     if let Some(folder) = path.parent() {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(io)?;
+        std::fs::create_dir_all(folder).map_err(StoredFileError::io(StoredForm::Recording, path))?;
     }
-    Ok(Arc::new(Recorder::create(path)?.without(key).without_secrets(secrets)))
+    Ok(Arc::new(Recorder::create(path, Redaction::new(key, secrets))?))
 }
 
 /// Closes a recording. Returns the exit of the command: an incomplete recording is a failure.
@@ -96,11 +97,8 @@ pub(in crate::cli) fn close(recorder: &Recorder, exit: Exit) -> Exit {
 }
 
 /// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.
-pub(in crate::cli) fn creation_hint(error: &RecordingError) -> &'static str {
-    match error {
-        RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => CREATE,
-        _ => "",
-    }
+pub(in crate::cli) fn creation_hint(error: &StoredFileError) -> &'static str {
+    if error.is_io(std::io::ErrorKind::NotFound) { CREATE } else { "" }
 }
 
 /// Adds the recordings in `folder` to `found`, sorted by name. Skips hidden folders.
@@ -119,7 +117,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Cli
             walk(&path, depth - 1, found)?;
         } else if kind.is_file()
             && path.extension().is_some_and(|extension| extension == "jsonl")
-            && Recording::is_at(&path)
+            && matches!(TimelineSource::detect(&path), Ok(TimelineSource::Recording))
         {
             found.push(path);
         }

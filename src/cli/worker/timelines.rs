@@ -4,7 +4,7 @@ use std::path::Path;
 
 use deftool_record::{Timeline, TimelineSource};
 
-use super::{journal, session};
+use super::journal;
 use crate::cli::outcome::CliError;
 
 /// Reads the timeline of a recording, a journal, a session or events.
@@ -14,7 +14,8 @@ use crate::cli::outcome::CliError;
 pub(in crate::cli) fn read(path: &Path) -> Result<Timeline, CliError> {
     match TimelineSource::detect(path)? {
         TimelineSource::Journal => journal::timeline(path),
-        TimelineSource::Session => session::timeline(path),
-        TimelineSource::Recording | TimelineSource::Events => Ok(Timeline::read(path)?),
+        TimelineSource::Recording | TimelineSource::Session | TimelineSource::Events => {
+            Ok(Timeline::read(path)?)
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool_record::{Recorder, Recording, ReplayOptions, Secrets};
+use deftool_record::{Recorder, Recording, Redaction, ReplayOptions, Secrets};
 use deftool_test_support::server::{Answer, Server};
 use deftool_worker::{SubmitRequest, Worker};
 
@@ -55,7 +55,7 @@ async fn differences_next_to_a_secret_are_reported() {
     };
     let mut secrets = Secrets::default();
     secrets.add_value("hunter22");
-    let recorder = Arc::new(Recorder::create(&path).unwrap().without_secrets(secrets));
+    let recorder = Arc::new(Recorder::create(&path, Redaction::new(None, secrets)).unwrap());
     let worker = worker(&server, with_system("Log in as me with hunter22, then wait."));
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();

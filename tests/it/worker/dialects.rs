@@ -10,7 +10,7 @@ use deftool_chat::{
     OptionalMember,
 };
 use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
-use deftool_record::{Recorder, Recording};
+use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Answer, Server, finish as end};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
@@ -196,7 +196,7 @@ async fn learned_fallbacks_are_recorded() {
         });
         let worker = worker(&server, config.clone());
         assert_eq!(ask(&worker).await.text(), "fine");
-        let recorder = Arc::new(Recorder::create(&path).unwrap());
+        let recorder = Arc::new(Recorder::create(&path, Redaction::default()).unwrap());
         let request = SubmitRequest { recorder: Some(recorder), ..SubmitRequest::prompt("hello") };
         let id = worker.submit(request).unwrap();
         assert_eq!(finish(&worker, &id).await.text(), "fine");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use deftool_chat::Capabilities;
 use deftool_lang::spec::Dialect;
-use deftool_record::{Recorder, Recording};
+use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
 use deftool_worker::{
     EndpointOptions, Evidence, Page, PageResponse, ReplayTransport, SubmitError, SubmitRequest, Transport,
@@ -314,7 +314,7 @@ async fn a_replay_does_not_drain() {
     let server = Slots::default();
     let worker =
         Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Silence])]));
-    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let recorder = Arc::new(Recorder::create(&path, Redaction::default()).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..prompt() };
     let id = worker.submit(request).unwrap();
     sleep(Duration::from_secs(1)).await;

@@ -47,12 +47,12 @@ fn a_recording_is_private_from_its_first_byte() {
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
-    let recorder = deftool_record::Recorder::create(&path).unwrap();
+    let recorder = deftool_record::Recorder::create(&path, deftool_record::Redaction::default()).unwrap();
     assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
     drop(recorder);
     fs::write(&path, "{\"record\":\"session\",\"older\":1}\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let _recorder = deftool_record::Recorder::create(&path).unwrap();
+    let _recorder = deftool_record::Recorder::create(&path, deftool_record::Redaction::default()).unwrap();
     assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
 }
 

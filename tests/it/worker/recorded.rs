@@ -9,7 +9,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool_record::{Recorder, Recording, ReplayOptions, Secrets};
+use deftool_record::{Recorder, Recording, Redaction, ReplayOptions, Secrets};
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{
     Approvals, ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig,
@@ -173,7 +173,7 @@ async fn recorded_approvals_are_replayed() {
         Answer::text("never"),
     ]);
     let worker = Worker::start(parallel(), with_approval(timed(|_| 5)), http(&server.endpoint(), None));
-    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let recorder = Arc::new(Recorder::create(&path, Redaction::default()).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();
     let mut events = worker.events(&id, 0).unwrap();
@@ -282,7 +282,7 @@ async fn requests_of_one_file_are_replayed_in_sequence() {
     });
     let config = WorkerConfig { slots: 3, ..config() };
     let worker = Worker::start(config.clone(), echo(), http(&server.endpoint(), None));
-    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let recorder = Arc::new(Recorder::create(&path, Redaction::default()).unwrap());
     // Concurrently: their lines are interleaved.
     let ids: Vec<String> = ["one", "two", "three"]
         .iter()
@@ -440,7 +440,7 @@ async fn user_secrets_are_not_recorded_and_the_replay_has_no_differences() {
         secrets
     };
     let worker = Worker::start(config(), leaking(), http(&server.endpoint(), None));
-    let recorder = Arc::new(Recorder::create(&path).unwrap().without_secrets(secrets()));
+    let recorder = Arc::new(Recorder::create(&path, Redaction::new(None, secrets())).unwrap());
     let prompt = format!("My password is {SECRET}, base64 aHVudGVyMi1hbmQtbW9yZQ==, {PIN}");
     let request = SubmitRequest {
         recorder: Some(recorder.clone()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use deftool_chat::Api;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool_record::{Recorder, Secrets};
+use deftool_record::{Recorder, Redaction, Secrets};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
 use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {
 
 /// Submits a request that is recorded with `secrets` redacted.
 fn submit(worker: &Worker, path: &Path, secrets: Secrets, prompt: &str) -> (Arc<Recorder>, String) {
-    let recorder = Arc::new(Recorder::create(path).unwrap().without_secrets(secrets));
+    let recorder = Arc::new(Recorder::create(path, Redaction::new(None, secrets)).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(prompt) };
     let id = worker.submit(request).unwrap();
     (recorder, id)

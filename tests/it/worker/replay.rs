@@ -8,7 +8,7 @@ use deftool_chat::Api;
 use deftool_chat::request::{Event, FailReason};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool_record::{Recorder, Recording};
+use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, event, finish, usage};
 use deftool_worker::{
     ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig,
@@ -83,7 +83,7 @@ impl Session {
 }
 
 pub(super) async fn record(worker: &Worker, path: &Path, cancel: Option<When>) -> Ended {
-    let recorder = Arc::new(Recorder::create(path).unwrap());
+    let recorder = Arc::new(Recorder::create(path, Redaction::default()).unwrap());
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();
     if let Some(when) = cancel {

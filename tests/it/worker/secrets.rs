@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool_record::{Recorder, Recording};
+use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
 use serde_json::json;
@@ -16,7 +16,7 @@ async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
     let server = Server::script(answers);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
-    let recorder = Arc::new(Recorder::create(&path).unwrap());
+    let recorder = Arc::new(Recorder::create(&path, Redaction::default()).unwrap());
     let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some(KEY)));
     let request = SubmitRequest { recorder: Some(Arc::clone(&recorder)), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();

@@ -1,6 +1,4 @@
-//! The format of a recording: its lines, the inputs of a request, and errors.
-
-use std::path::PathBuf;
+//! The format of a recording: its lines, and the inputs of a request.
 
 use deftool_chat::request::{Approval, Failure, RequestOptions, RunStart};
 use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
@@ -9,12 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::trace::RequestTrace;
-
-/// Format version of recordings.
-pub(crate) const VERSION: u32 = 2;
-
-/// Maximum nesting. Deeper values are written as JSON text, because a reader would reject the line.
-const MAX_DEPTH: usize = 100;
 
 /// The inputs of a request from its environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,117 +209,5 @@ impl Stopped {
     /// Returns the end of a request that had begun its first turn.
     pub fn of(at_ms: u64, failure: Option<Failure>) -> Self {
         Self { at_ms, failure, in_queue: false, in_retry: false }
-    }
-}
-
-impl Line {
-    /// Returns the images and audio of the line.
-    pub(super) fn attachments(&self) -> Vec<&Attachment> {
-        match self {
-            Self::Session { session, .. } => {
-                session.conversation.iter().flat_map(Message::attachments).collect()
-            }
-            Self::ToolFinished { attachments, .. } => attachments.iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Replaces values that are nested too deeply.
-    pub(super) fn fit(&mut self) {
-        match self {
-            Self::Request { body: value, .. }
-            | Self::ToolStarted { arguments: value, .. }
-            | Self::ToolFinished { result: Some(value), .. }
-            | Self::Finished { outcome: value, .. } => fit(value),
-            Self::Session { .. }
-            | Self::Response { .. }
-            | Self::Data { .. }
-            | Self::End { .. }
-            | Self::NoConnection { .. }
-            | Self::ToolFinished { result: None, .. }
-            | Self::Attachment(_)
-            | Self::Log { .. }
-            | Self::Approval { .. }
-            | Self::Reloaded { .. }
-            | Self::Stopped(_) => {}
-        }
-    }
-}
-
-/// Replaces values that are nested too deeply with their JSON text.
-pub(crate) fn fit(value: &mut Value) {
-    fn fit_below(value: &mut Value, left: usize) {
-        if !matches!(value, Value::Array(_) | Value::Object(_)) {
-            return;
-        }
-        if left == 0 {
-            *value = Value::String(value.to_string());
-            return;
-        }
-        match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| fit_below(item, left - 1)),
-            Value::Object(members) => members.values_mut().for_each(|member| fit_below(member, left - 1)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    fit_below(value, MAX_DEPTH);
-}
-
-/// An error of reading or writing a recording.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
-    /// The file cannot be opened, written or read.
-    #[error("recording {}: {}", path.display(), self.without_path())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// The I/O error.
-        source: std::io::Error,
-    },
-    /// A line is invalid.
-    #[error("{}:{line}: not a line of a recording: {message}", path.display())]
-    Malformed {
-        /// Path of the file.
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// The reason.
-        message: String,
-    },
-    /// The file exceeds the size limit.
-    #[error("{}: {}", path.display(), self.without_path())]
-    TooLarge {
-        /// Path of the file.
-        path: PathBuf,
-        /// The limit, in bytes.
-        limit: u64,
-    },
-    /// Unsupported format version.
-    #[error("{}: {}", path.display(), self.without_path())]
-    Version {
-        /// Path of the file.
-        path: PathBuf,
-        /// The format version of the file.
-        found: u32,
-    },
-}
-
-impl RecordingError {
-    /// Returns the message without the path of the file.
-    pub fn without_path(&self) -> String {
-        match self {
-            Self::Io { source, .. } => source.to_string(),
-            Self::Malformed { line, message, .. } => {
-                format!("line {line}: not a line of a recording: {message}")
-            }
-            Self::TooLarge { limit, .. } => {
-                format!("larger than the limit of {} MiB", limit >> 20)
-            }
-            Self::Version { found, .. } => {
-                format!(
-                    "unsupported recording format {found}; this version of deftool reads format {VERSION}"
-                )
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Recordings of requests: one JSON object per line, written immediately, so that a crash loses at most the last line.
+//! Recordings of requests, a form of [`stored`](crate::stored) files.
 //!
 //! A file holds the requests of one session in submission order. Each request begins with its `session` line. Because
 //! requests may overlap, the lines of the second and later requests contain the request number (`request`). A recording
@@ -8,9 +8,9 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `format` | the lines of a recording, and errors |
+//! | `format` | the lines of a recording |
 //! | `media` | replaces images in request bodies by their digests |
-//! | `redact` | redacts secrets in lines |
+//! | `redact` | the lines as they are stored, without secrets |
 //! | `recorder` | writes recordings |
 //! | `read` | reads recordings |
 //! | `calls` | the tool calls of a recording, parsed from its replies |
@@ -23,13 +23,11 @@ mod recorder;
 mod redact;
 
 pub use calls::RecordedToolCall;
-pub use format::{Line, RecordingError, Session, Stopped};
+pub use format::{Line, Session, Stopped};
 pub use read::{RecordedRequest, Recording};
 pub use recorder::{Recorder, RequestRecorder};
-pub use redact::redact_message;
 
 pub(crate) use calls::{text_in, text_of};
-pub(crate) use format::{api_of, conversation_member, fit};
+pub(crate) use format::{api_of, conversation_member};
 pub(crate) use media::refer_to_media;
-pub(crate) use read::describe_json_error;
-pub(crate) use redact::redact_outcome;
+pub(crate) use redact::{redact_message, redact_outcome};

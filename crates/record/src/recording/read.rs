@@ -1,7 +1,6 @@
 //! Reads recordings. Their content is untrusted.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use deftool_chat::Message;
@@ -10,10 +9,10 @@ use deftool_process::files::open_regular;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::format::{Line, RecordingError, Session, Stopped, VERSION};
+use super::format::{Line, Session, Stopped};
+use crate::stored::{LineError, ReadLines, StoredFileError, StoredForm, read_lines};
 
-/// Maximum file size, in bytes.
-const MAX_FILE: u64 = 1 << 30;
+const FORM: StoredForm = StoredForm::Recording;
 
 /// A parsed recording with at least one request.
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ impl Recording {
     ///
     /// # Errors
     /// When the file cannot be read or is not a recording.
-    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+    pub fn read(path: &Path) -> Result<Self, StoredFileError> {
         match Self::read_until_damage(path)? {
             (recording, None) => Ok(recording),
             (_, Some(damage)) => Err(damage),
@@ -62,51 +61,17 @@ impl Recording {
     ///
     /// # Errors
     /// When the file cannot be read, or no request precedes the first invalid line.
-    pub fn read_until_damage(path: &Path) -> Result<(Self, Option<RecordingError>), RecordingError> {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
-        let file = open_regular(path).map_err(io)?;
-        let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_FILE + 1));
-        let mut reading = Reading {
-            path,
-            requests: Vec::new(),
-            by_number: HashMap::new(),
-            ids: HashSet::new(),
-            attachments: AttachmentStore::default(),
-        };
-        let mut text = Vec::new();
-        let mut size = 0;
-        let mut damage = None;
-        for number in 1.. {
-            text.clear();
-            let read = reader.read_until(b'\n', &mut text).map_err(io)?;
-            size += read as u64;
-            if size > MAX_FILE {
-                return Err(too_large());
-            }
-            if read == 0 {
-                break;
-            }
-            if !text.trim_ascii().is_empty()
-                && let Err(error) = reading.line(number, &text)
-            {
-                damage = Some(error);
-                break;
-            }
-        }
+    pub fn read_until_damage(path: &Path) -> Result<(Self, Option<StoredFileError>), StoredFileError> {
+        let file = open_regular(path).map_err(StoredFileError::io(FORM, path))?;
+        let mut reading = Reading::default();
+        let ReadLines { damage, .. } =
+            read_lines(file, FORM, path, |number, text| reading.line(number, text))?;
         if reading.requests.is_empty() {
-            return Err(damage.unwrap_or_else(|| reading.malformed(1, "the file is empty")));
+            let empty = || StoredFileError::malformed(FORM, path, 1, "the file is empty");
+            return Err(damage.unwrap_or_else(empty));
         }
         reading.restore_attachments();
         Ok((Self { path: path.to_owned(), requests: reading.requests }, damage))
-    }
-
-    /// Whether the file at `path` starts like a recording. A cheap check for selecting files.
-    pub fn is_at(path: &Path) -> bool {
-        let mut start = Vec::new();
-        let read = open_regular(path).and_then(|file| file.take(4096).read_to_end(&mut start));
-        let text = String::from_utf8_lossy(&start);
-        read.is_ok() && text.trim_start().starts_with("{\"record\":\"session\",")
     }
 
     /// Returns the path of the file.
@@ -125,8 +90,8 @@ impl Recording {
     }
 }
 
-struct Reading<'p> {
-    path: &'p Path,
+#[derive(Default)]
+struct Reading {
     requests: Vec<RecordedRequest>,
     /// Index of each request, by its `request` number.
     by_number: HashMap<u32, usize>,
@@ -136,24 +101,17 @@ struct Reading<'p> {
     attachments: AttachmentStore,
 }
 
-impl Reading<'_> {
-    fn line(&mut self, number: usize, text: &[u8]) -> Result<(), RecordingError> {
-        let parsed = serde_json::from_slice::<Head>(text)
-            .and_then(|head| serde_json::from_slice::<Line>(text).map(|line| (head.request, line)));
-        let (request, line) = match parsed {
-            Ok(parsed) => parsed,
-            // Only the last line can lack a line break: its writer was stopped within the line.
-            Err(_) if !text.ends_with(b"\n") && !self.requests.is_empty() => return Ok(()),
-            Err(error) => return Err(self.malformed(number, &describe_json_error(&error))),
-        };
-        match line {
+impl Reading {
+    fn line(&mut self, number: usize, text: &[u8]) -> Result<(), LineError> {
+        let Head { request } = serde_json::from_slice(text)?;
+        match serde_json::from_slice(text)? {
             Line::Session { version, session } => {
-                if version != VERSION {
-                    return Err(RecordingError::Version { path: self.path.to_owned(), found: version });
+                if version != FORM.version() {
+                    return Err(LineError::Version(version));
                 }
                 let is_known = self.by_number.insert(request, self.requests.len()).is_some();
                 if is_known || !self.ids.insert(session.request_id.clone()) {
-                    return Err(self.malformed(number, "duplicate `session` line for this request"));
+                    return Err("duplicate `session` line for this request".into());
                 }
                 self.requests.push(RecordedRequest {
                     session: *session,
@@ -165,8 +123,7 @@ impl Reading<'_> {
             line => {
                 let index = self.by_number.get(&request);
                 let Some(request) = index.and_then(|index| self.requests.get_mut(*index)) else {
-                    let message = "expected a `session` line first";
-                    return Err(self.malformed(number, message));
+                    return Err("expected a `session` line first".into());
                 };
                 match line {
                     Line::Log { id, text, .. } => request.logs.entry(id).or_default().push(text),
@@ -188,10 +145,6 @@ impl Reading<'_> {
                 }
             }
         }
-    }
-
-    fn malformed(&self, line: usize, message: &str) -> RecordingError {
-        RecordingError::Malformed { path: self.path.to_owned(), line, message: message.to_owned() }
     }
 }
 
@@ -226,10 +179,4 @@ impl RecordedRequest {
     pub fn tool_calls(&self) -> usize {
         self.lines.iter().filter(|(_, line)| matches!(line, Line::ToolFinished { .. })).count()
     }
-}
-
-/// Returns the text of an error without its position, which is relative to the line.
-pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()
 }

@@ -1,21 +1,22 @@
-//! Redacts secrets in the lines of a recording.
+//! The lines of a recording as they are stored: without secrets.
 
 use std::sync::Arc;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, RequestOptions};
-use deftool_lang::tool::ToolError;
+use deftool_lang::tool::{Attachment, ToolError};
 use serde_json::Value;
 
 use super::format::{Line, Stopped};
 use super::media::refer_to_media;
 use crate::secrets::Mask;
+use crate::stored::StoredLine;
 
 /// Members of an outcome with free text.
 const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
 
 /// Redacts all texts of a message, in place. A part that only its server can read is dropped: it may be signed.
-pub fn redact_message(message: &mut Message, mask: &Mask) {
+pub(crate) fn redact_message(message: &mut Message, mask: &Mask) {
     match message {
         Message::System { content } | Message::User { content, .. } | Message::Tool { content, .. } => {
             mask.in_place(content);
@@ -47,10 +48,29 @@ pub(crate) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
     }
 }
 
-impl Line {
-    /// Redacts secrets in all members with free text. The chunks of replies are redacted by
-    /// [`redact_reply`](crate::secrets::redact_reply).
-    pub(super) fn redact(&mut self, mask: &Mask) {
+impl StoredLine for Line {
+    fn attachments(&self) -> Vec<&Attachment> {
+        match self {
+            Self::Session { session, .. } => {
+                session.conversation.iter().flat_map(Message::attachments).collect()
+            }
+            Self::ToolFinished { attachments, .. } => attachments.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn values(&mut self) -> Vec<&mut Value> {
+        match self {
+            Self::Request { body: value, .. }
+            | Self::ToolStarted { arguments: value, .. }
+            | Self::ToolFinished { result: Some(value), .. }
+            | Self::Finished { outcome: value, .. } => vec![value],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The chunks of replies are redacted by [`redact_reply`](crate::secrets::redact_reply).
+    fn redact(&mut self, mask: &Mask) {
         match self {
             Self::Session { session, .. } => {
                 for text in [&mut session.job_name, &mut session.url] {

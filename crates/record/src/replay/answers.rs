@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::calls::{Answer, RecordedCall};
 use super::cursor::ReplayCursor;
 use crate::compare::differences;
-use crate::recording::{Stopped, fit};
+use crate::recording::Stopped;
+use crate::stored::fit;
 
 /// The next answer for the request machine.
 #[derive(Debug)]

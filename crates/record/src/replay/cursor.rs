@@ -11,10 +11,9 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::model::{RecordedTime, ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
-use crate::recording::{
-    Line, RecordedRequest, Recording, Session, Stopped, fit, redact_outcome, refer_to_media,
-};
+use crate::recording::{Line, RecordedRequest, Recording, Session, Stopped, redact_outcome, refer_to_media};
 use crate::secrets::Mask;
+use crate::stored::fit;
 
 /// The position of a request in its recording.
 #[derive(Debug, Clone, Copy)]

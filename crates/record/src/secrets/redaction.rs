@@ -12,8 +12,15 @@ pub struct Redaction {
     mask: Mask,
 }
 
+impl Default for Redaction {
+    /// Redacts nothing but secrets of known forms.
+    fn default() -> Self {
+        Self::new(None, Secrets::default())
+    }
+}
+
 impl Redaction {
-    /// Redacts the API key and these secrets.
+    /// Redacts the API key, if there is one, and these secrets.
     pub fn new(key: Option<&str>, secrets: Secrets) -> Self {
         Self { key: Redactor::new(key), mask: Mask::new(secrets) }
     }

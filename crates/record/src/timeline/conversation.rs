@@ -1,6 +1,7 @@
 //! The messages of a session → a timeline: a request for each message of the user.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use deftool_chat::request::INTERRUPTED;
 use deftool_chat::{Message, MessageToolCall};
@@ -10,14 +11,29 @@ use super::model::{
     CallEntry, CallState, Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineSource, TurnEntry,
     json_of, number_turns, push_delta,
 };
+use crate::session::{Line, SessionPart};
 
 impl Timeline {
+    /// Returns the timeline of the session at `path`.
+    pub(super) fn of_session(path: &Path, session: SessionPart) -> Self {
+        let SessionPart { first, model, messages, damage, is_cut } = session;
+        let about = match first {
+            Line::Chat { created_at_ms, worker, model: of_worker, .. } => RequestTimeline {
+                worker,
+                model: model.unwrap_or(of_worker),
+                submitted_at_ms: created_at_ms,
+                ..RequestTimeline::default()
+            },
+            _ => RequestTimeline::default(),
+        };
+        let cut = is_cut.then(|| format!("{}: the last line is incomplete", path.display()));
+        let damage = damage.iter().map(ToString::to_string).chain(cut).collect();
+        Self { damage, ..Self::of_conversation(&about, messages) }
+    }
+
     /// Returns the timeline of a conversation, with the line of each message. `about` has the members that all requests
     /// share.
-    pub fn of_conversation(
-        about: &RequestTimeline,
-        messages: impl IntoIterator<Item = (usize, Message)>,
-    ) -> Self {
+    fn of_conversation(about: &RequestTimeline, messages: Vec<(usize, Message)>) -> Self {
         let mut requests: Vec<RequestTimeline> = Vec::new();
         let mut calls = HashMap::new();
         let mut new = Vec::new();

@@ -1,7 +1,6 @@
 //! Events → a timeline: those of `deftool run --json`, without times, or those of a journal.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,53 +15,37 @@ use super::model::{
     TimelineSource, TurnEntry, json_of, number_turns, prompt_of, push_delta, short_outcome,
 };
 use crate::journal::JournaledRequest;
-use crate::recording::describe_json_error;
-
-/// Maximum file size, in bytes.
-const MAX_FILE: u64 = 256 << 20;
+use crate::stored::{ReadLines, StoredFileError, StoredForm, read_lines};
 
 /// Reads the events at `path`. Ignores events of unknown types and an incomplete last line.
 pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
-    let io = |source| TimelineError::Io { path: path.to_owned(), source };
-    let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
-    let mut bytes = Vec::new();
-    open_regular(path).map_err(io)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(unknown("larger than the limit of 256 MiB"));
-    }
+    let form = StoredForm::Events;
     let mut requests: Vec<RequestTimeline> = Vec::new();
-    let mut damage = Vec::new();
     let mut places = Places::default();
-    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let value = match serde_json::from_slice::<Value>(line) {
-            Ok(value) => value,
-            Err(_) if !line.ends_with(b"\n") => break,
-            Err(error) => {
-                let error = describe_json_error(&error);
-                damage.push(format!("{}:{}: not a line of JSON: {error}", path.display(), index + 1));
-                break;
-            }
-        };
+    let file = open_regular(path).map_err(StoredFileError::io(form, path))?;
+    let ReadLines { damage, .. } = read_lines(file, form, path, |number, line| {
+        let value = serde_json::from_slice::<Value>(line)?;
         // Later versions may add types.
-        let Ok(event) = serde_json::from_value::<Event>(value) else { continue };
+        let Ok(event) = serde_json::from_value::<Event>(value) else { return Ok(()) };
         if matches!(event, Event::Submitted { .. }) {
             places = Places::default();
             requests.push(RequestTimeline::default());
         }
         let Some(request) = requests.last_mut() else {
-            return Err(unknown("the first event must be `submitted`"));
+            return Err("the first event must be `submitted`".into());
         };
-        add(request, &mut places, Place { at_ms: 0, line: index + 1 }, event);
-    }
+        add(request, &mut places, Place { at_ms: 0, line: number }, event);
+        Ok(())
+    })?;
     if requests.is_empty() {
-        return Err(unknown("no event of `deftool run --json`"));
+        let reason = "no event of `deftool run --json`";
+        let unknown = TimelineError::Unknown { path: path.to_owned(), reason };
+        return Err(damage.map_or(unknown, TimelineError::from));
     }
     for request in &mut requests {
         number_turns(&mut request.entries);
     }
+    let damage = damage.iter().map(ToString::to_string).collect();
     Ok(Timeline { source: TimelineSource::Events, damage, requests })
 }
 

@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::json_text::json_text;
-use crate::recording::RecordingError;
+use crate::stored::StoredFileError;
 
 /// Members of an outcome that are entries of their own.
 const OUTCOME_TEXTS: [&str; 4] = ["text", "signals", "reasoning", "raw_text"];
@@ -311,9 +311,9 @@ pub enum TimelineError {
         /// The reason.
         reason: &'static str,
     },
-    /// The recording is invalid.
+    /// The file is damaged.
     #[error(transparent)]
-    Recording(#[from] RecordingError),
+    Stored(#[from] StoredFileError),
 }
 
 /// The time and the line of a record.

@@ -7,6 +7,7 @@ use deftool_process::files::open_regular;
 
 use super::model::{Timeline, TimelineError, TimelineSource};
 use crate::recording::Recording;
+use crate::session::SessionPart;
 
 /// Maximum size of the beginning of a file that shows its format, in bytes.
 const MAX_BEGINNING: u64 = 4096;
@@ -42,12 +43,11 @@ impl TimelineSource {
 }
 
 impl Timeline {
-    /// Reads the timeline of the recording or the events at `path`. Ignores an incomplete last line. What follows an
-    /// invalid line is missing, and [`Timeline::damage`] reports it.
+    /// Reads the timeline of the recording, the session or the events at `path`. Ignores an incomplete last line. What
+    /// follows an invalid line is missing, and [`Timeline::damage`] reports it.
     ///
     /// # Errors
-    /// If the file cannot be read, is neither a recording nor a list of events, or contains no request before its first
-    /// invalid line.
+    /// If the file cannot be read, has another format, or contains no request before its first invalid line.
     pub fn read(path: &Path) -> Result<Self, TimelineError> {
         match TimelineSource::detect(path)? {
             TimelineSource::Recording => {
@@ -55,9 +55,10 @@ impl Timeline {
                 let damage = damage.iter().map(ToString::to_string).collect();
                 Ok(Self { damage, ..Self::of_recording(recording) })
             }
+            TimelineSource::Session => Ok(Self::of_session(path, SessionPart::read(path)?)),
             TimelineSource::Events => super::events::read(path),
-            TimelineSource::Journal | TimelineSource::Session => {
-                let reason = "expected a recording or the output of `deftool run --json`";
+            TimelineSource::Journal => {
+                let reason = "expected a recording, a session or the output of `deftool run --json`";
                 Err(TimelineError::Unknown { path: path.to_owned(), reason })
             }
         }

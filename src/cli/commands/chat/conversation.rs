@@ -13,6 +13,7 @@ use deftool_lang::text::{count, one_line};
 use deftool_process::files::create_new_private;
 use deftool_project::permission_requests;
 use deftool_record::Recorder;
+use deftool_record::session::{Line, Session, SessionFile};
 use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};
@@ -20,9 +21,7 @@ use super::markdown::markdown;
 use crate::cli::terminal::interrupt::Interrupts;
 use crate::cli::terminal::output::{clean, cut, eprint_error, eprint_line, stdout_failed};
 use crate::cli::worker::approve::Approver;
-use crate::cli::worker::session::{
-    Line, Session, SessionError, SessionFile, SessionWriter, is_markdown, resume_error, session_path,
-};
+use crate::cli::worker::session::{SessionWriter, is_markdown, resume_error, session_path};
 use crate::cli::worker::show::print_event_json;
 use crate::cli::worker::{
     FollowResult, Follower, Printed, eprint_errors, eprint_matching_findings, eprint_omitted_tools, trace,
@@ -292,29 +291,22 @@ impl Conversation {
     fn save(&mut self, path: &Path) {
         let shown = clean(&path.display().to_string());
         let exists = || format!("{shown} already exists; choose another name");
-        let written = if is_markdown(path) {
-            let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
-            let text = markdown(&self.session, &format!("Chat in {}", title.unwrap_or_default()));
-            write_new(path, &self.writer.redaction().text(&text)).map_err(|error| match error.kind() {
-                ErrorKind::AlreadyExists => exists(),
-                _ => format!("{shown}: {error}"),
-            })
-        } else {
-            let copied =
-                SessionFile::create(path, &self.first, self.writer.redaction()).and_then(|mut file| {
-                    let mut settings = Vec::new();
-                    if self.session.system.is_some() {
-                        settings.push(Line::System { text: self.session.system.clone() });
-                    }
-                    settings.extend(self.session.model.clone().map(|name| Line::Model { name }));
-                    file.write(&settings)?;
-                    file.write_messages(&self.session.messages)
-                });
-            copied.map_err(|error| match error {
-                SessionError::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists => exists(),
-                error => error.to_string(),
-            })
-        };
+        let written =
+            if is_markdown(path) {
+                let title = self.root.file_name().map(|name| name.to_string_lossy().into_owned());
+                let text = markdown(&self.session, &format!("Chat in {}", title.unwrap_or_default()));
+                write_new(path, &self.writer.redaction().text(&text)).map_err(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => exists(),
+                    _ => format!("{shown}: {error}"),
+                })
+            } else {
+                let lines = std::iter::once(self.first.clone()).chain(self.session.settings()).collect();
+                let copied = SessionFile::create(path, lines, self.writer.redaction())
+                    .and_then(|mut file| file.write_messages(&self.session.messages));
+                copied.map_err(|error| {
+                    if error.is_io(ErrorKind::AlreadyExists) { exists() } else { error.to_string() }
+                })
+            };
         match written {
             Ok(()) => eprint_line(&format!("saved to {shown}")),
             Err(error) => self.report_error(&error),
@@ -336,7 +328,7 @@ impl Conversation {
                 self.session = session;
                 self.report_resumed(&path);
             }
-            Err(error) => self.report_error(&resume_error(&path, error).to_string()),
+            Err(error) => self.report_error(&resume_error(&path, &error).to_string()),
         }
     }
 

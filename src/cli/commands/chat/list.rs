@@ -6,12 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use deftool_chat::Message;
 use deftool_lang::text::one_line;
+use deftool_record::StoredFileError;
+use deftool_record::session::{Line, SessionPart};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use crate::cli::outcome::Exit;
 use crate::cli::terminal::output::{clean, cut, eprint_error, eprint_progress, print_json, print_lines};
-use crate::cli::worker::session::{Line, SessionError, SessionPart, all_sessions};
+use crate::cli::worker::session::all_sessions;
 
 /// Maximum number of shown characters of a prompt.
 const MAX_PROMPT: usize = 60;
@@ -59,7 +61,7 @@ pub(super) fn run(json: bool) -> Exit {
 
 impl Listed {
     /// Reads a session. Also returns the reason why a part of it cannot be read.
-    fn read(path: &Path, changed: SystemTime) -> Result<(Self, Option<SessionError>), SessionError> {
+    fn read(path: &Path, changed: SystemTime) -> Result<(Self, Option<StoredFileError>), StoredFileError> {
         let SessionPart { first, messages, damage, .. } = SessionPart::read(path)?;
         let project = match first {
             Line::Chat { project, .. } => project,

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use deftool_chat::{Message, MessageToolCall};
-
-use crate::cli::worker::session::Session;
+use deftool_record::session::Session;
 
 /// Maximum length of a printed result, in characters. The session file has the full results.
 const MAX_RESULT: usize = 4_000;

@@ -20,6 +20,7 @@ use deftool_lang::text::count;
 use deftool_process::files::create_private_folder;
 use deftool_project::find_root;
 use deftool_record::Redaction;
+use deftool_record::session::{Line, Session, SessionFile};
 use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
 
 use crate::cli::options::{EventFormat, FormatOptions};
@@ -32,8 +33,8 @@ use crate::cli::worker::approve::Approver;
 use crate::cli::worker::options::{RequestOptions, WorkerOptions};
 use crate::cli::worker::secrets;
 use crate::cli::worker::session::{
-    Line, Session, SessionFile, SessionWriter, begin, header, history_file, named_session, new_name,
-    parse_session_name, resume_error, session_file_name, session_path,
+    SessionWriter, begin, history_file, named_session, new_name, parse_session_name, resume_error,
+    session_file_name, session_path,
 };
 use crate::cli::worker::{Source, api_key, close, connect, connect_servers, recordings};
 use command::{InputLine, parse};
@@ -115,7 +116,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let create = |path| recordings::create(path, key.as_deref(), secrets);
         let recorder = options.record.as_deref().map(create).transpose()?;
         let model = worker.model().to_owned();
-        let first = header(&root, &spec.name.value, &model);
+        let first = Line::header(&root, &spec.name.value, &model);
         let (session, writer) = match resumed {
             Some((file, session)) => go_on(session, SessionWriter::open(file, redaction), options),
             None => begin_session(options, &root, first.clone(), redaction),
@@ -267,7 +268,7 @@ async fn converse(
 /// Opens the session to resume.
 fn resume(name: &Path, root: &Path, redaction: &Arc<Redaction>) -> Result<(SessionFile, Session), CliError> {
     let path = session_path(name, root, None)?;
-    SessionFile::resume(&path, Arc::clone(redaction)).map_err(|error| resume_error(&path, error))
+    SessionFile::resume(&path, Arc::clone(redaction)).map_err(|error| resume_error(&path, &error))
 }
 
 /// Returns the history file and creates its folder.

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_process::files::create_private_folder;
-use deftool_record::Redaction;
+use deftool_record::session::{Line, Session, SessionFile, is_stored};
+use deftool_record::{Redaction, StoredFileError, StoredForm};
 
-use super::file::{SessionFile, is_stored};
-use super::model::{Line, Session};
-use super::read::SessionError;
 use crate::cli::terminal::output::{clean, eprint_line};
 
 /// The writer of a session file.
@@ -51,7 +49,7 @@ impl SessionWriter {
     ///
     /// # Errors
     /// If the file cannot be read or is locked by another process.
-    pub(in crate::cli) fn load(&mut self, path: &Path) -> Result<Session, SessionError> {
+    pub(in crate::cli) fn load(&mut self, path: &Path) -> Result<Session, StoredFileError> {
         if self.is_disabled() {
             return SessionFile::read(path);
         }
@@ -82,11 +80,7 @@ impl SessionWriter {
             if messages.is_empty() {
                 return;
             }
-            let Some((head, rest)) = first.split_first() else { return };
-            let created = path.parent().map_or(Ok(()), create_private_folder);
-            let created = created.map_err(|source| SessionError::Io { path: path.clone(), source });
-            let opened = created.and_then(|()| SessionFile::create(path, head, self.redaction()));
-            match opened.and_then(|mut file| file.write(rest).map(|()| file)) {
+            match create(path, first.clone(), self.redaction()) {
                 Ok(file) => self.state = State::Open(file),
                 Err(error) => return self.disable(&error),
             }
@@ -113,14 +107,14 @@ impl SessionWriter {
             return;
         }
         self.flush();
-        self.write(|file| file.write(&[Line::Event { event: event.clone() }]));
+        self.write(|file| file.write(vec![Line::Event { event: event.clone() }]));
     }
 
     /// Writes the pending text.
     pub(in crate::cli) fn flush(&mut self) {
         let text = std::mem::take(&mut self.pending_text);
         if !text.is_empty() {
-            self.write(|file| file.write(&[Line::Event { event: Event::Text { text } }]));
+            self.write(|file| file.write(vec![Line::Event { event: Event::Text { text } }]));
         }
     }
 
@@ -128,11 +122,11 @@ impl SessionWriter {
     pub(in crate::cli) fn setting(&mut self, line: Line) {
         match &mut self.state {
             State::Pending { first, .. } => first.push(line),
-            State::Disabled | State::Open(_) => self.write(|file| file.write(&[line])),
+            State::Disabled | State::Open(_) => self.write(|file| file.write(vec![line])),
         }
     }
 
-    fn write(&mut self, write: impl FnOnce(&mut SessionFile) -> Result<(), SessionError>) {
+    fn write(&mut self, write: impl FnOnce(&mut SessionFile) -> Result<(), StoredFileError>) {
         let State::Open(file) = &mut self.state else { return };
         if let Err(error) = write(file) {
             self.disable(&error);
@@ -140,8 +134,15 @@ impl SessionWriter {
     }
 
     /// Reports an error and stops writing.
-    fn disable(&mut self, error: &SessionError) {
+    fn disable(&mut self, error: &StoredFileError) {
         eprint_line(&format!("note: {}; the session is no longer stored", clean(&error.to_string())));
         self.state = State::Disabled;
     }
+}
+
+/// Creates a session file and its folder.
+fn create(path: &Path, lines: Vec<Line>, redaction: Arc<Redaction>) -> Result<SessionFile, StoredFileError> {
+    let created = path.parent().map_or(Ok(()), create_private_folder);
+    created.map_err(StoredFileError::io(StoredForm::Session, path))?;
+    SessionFile::create(path, lines, redaction)
 }

@@ -154,7 +154,7 @@ fn one_session_has_one_writer() {
     child.stdin.take().unwrap().write_all(b"wait\n").unwrap();
     server.wait_for_posts(2);
     let ended = home.chat(&server, &["--resume"], "me, too\n");
-    assert!(ended.code == Some(2) && ended.stderr.contains("locked by another deftool process"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.stderr.contains("in use by another deftool process"), "{ended:?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -102,7 +102,7 @@ fn incomplete_and_invalid_files_are_reported() {
         (
             "events",
             b"{\"type\":\"text\",\"text\":\"a\"}\n",
-            String::from("events: the first event must be `submitted`"),
+            String::from("events:1: not a line of a list of events: the first event must be `submitted`"),
         ),
         ("list", b"{\"type\":\"other\"}\n", String::from("list: no event of `deftool run --json`")),
     ] {

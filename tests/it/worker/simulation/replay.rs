@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deftool_chat::request::Event;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput, ToolRunner};
-use deftool_record::{Recorder, Recording, ReplayOptions};
+use deftool_record::{Recorder, Recording, Redaction, ReplayOptions};
 use deftool_worker::{ReplayTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -33,7 +33,7 @@ impl RunRecording {
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let recorder = Recorder::create(&file_in(&directory)).expect("a recording");
+        let recorder = Recorder::create(&file_in(&directory), Redaction::default()).expect("a recording");
         Some(Self { directory, recorder: Arc::new(recorder) })
     }
 }
