@@ -125,7 +125,7 @@ fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
     let file = std::env::temp_dir().join(format!("deftool-bench-{}-{count}.jsonl", std::process::id()));
     let mut text = String::new();
     for number in 1..=count {
-        let session = json!({"record": "session", "version": 2, "request": number, "request_id": format!("req_{number}"),
+        let session = json!({"record": "session", "version": 3, "request": number, "request_id": format!("req_{number}"),
             "job_name": "", "worker": "bench", "conversation": [], "url": "http://memory/v1", "model": "memory",
             "server": {"dialect": "openai"}, "parallel_tool_calls": true, "submitted_at_ms": 0, "zone": "UTC",
             "local_time": "", "id_seed": 1});

@@ -10,7 +10,7 @@
 //! use std::sync::Arc;
 //!
 //! use deftool::request::Approval;
-//! use deftool::worker::{Approvals, Recorder, SubmitRequest, Worker};
+//! use deftool::worker::{Approvals, Recorder, Redaction, SubmitRequest, Worker};
 //! use deftool::{Event, OwnTool};
 //! use serde_json::json;
 //!
@@ -130,8 +130,8 @@
 //!
 //! use deftool::project::{Generation, Trust};
 //! use deftool::worker::{
-//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, StoredFileError, RequestStream,
-//!     ResultError, Secrets, SubmitError, SubmitRequest, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
+//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, Redaction, RequestStream,
+//!     ResultError, Secrets, StoredFileError, SubmitError, SubmitRequest, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
 //! };
 //!
 //! /// Trusts a project of one tool.

@@ -39,20 +39,22 @@ const TYPES: [(&str, &[(&str, &str)]); 3] = [
             ("Session", "crates/record/src/recording/format.rs"),
             ("RequestOptions", "crates/chat/src/request/config.rs"),
             ("Line", "crates/record/src/recording/format.rs"),
+            ("Event", "crates/chat/src/request/event.rs"),
             ("Stopped", "crates/record/src/recording/format.rs"),
         ],
     ),
-    ("session", &[("Line", "src/cli/worker/session/model.rs")]),
+    ("session", &[("Line", "crates/record/src/session/line.rs")]),
 ];
 
 /// Fields that contain another listed type.
-const CONTAINERS: [&str; 8] = [
+const CONTAINERS: [&str; 9] = [
     "Session.options",
     "ReplyState.calls",
     "PlannedCall.Run",
     "JournalEntry.Event",
     "JournalEntry.Reply",
     "Line.Session.session",
+    "Line.Event.event",
     "Line.Stopped",
     "JournaledRequest",
 ];

@@ -137,10 +137,12 @@ fn a_recording_becomes_a_page() {
         "reasoning",
         "text",
         "call count",
+        "budget",
         "turn",
         "text",
-        "call count",
         "signal done",
+        "call count",
+        "budget",
         "turn",
         "text",
         "finished",
@@ -153,7 +155,7 @@ fn a_recording_becomes_a_page() {
 
     assert_eq!(entry(&data, "fault")["detail"], "Loading model");
     let retry = entry(&data, "retry");
-    assert_eq!((&retry["attempt"], &retry["detail"]), (&json!(2), &json!("after http_503")));
+    assert_eq!((&retry["attempt"], &retry["detail"]), (&json!(2), &json!("HTTP 503: Loading model")));
     let text = entry(&data, "text");
     assert_eq!(text["text"], "Counting.");
     let deltas = text["deltas"].as_array().unwrap();
@@ -263,7 +265,7 @@ fn streams_calls_and_faults_match_the_recorded_outcome() {
         project.run(&[&stub[..], &run].concat());
         let recorded = fs::read_to_string(project.path("a.jsonl")).unwrap();
         let last: Value = serde_json::from_str(recorded.lines().last().unwrap()).unwrap();
-        let outcome = &last["outcome"];
+        let outcome = &last["event"];
         let data = view(&project, &["a.jsonl"]);
         let entries = data["files"][0]["requests"][0]["entries"].as_array().unwrap();
         let of_kind = |kind: &'static str| entries.iter().filter(move |entry| entry["kind"] == kind);
@@ -409,10 +411,15 @@ fn large_recording(project: &Project, calls: usize, deltas: usize) {
     lines.extend(last);
     for index in 0..calls {
         let (at, id, text) = (20_000 + 3 * index, format!("call{index}"), format!("text {index}"));
-        let started = json!({"record": "tool_started", "at_ms": at, "id": id, "name": "count", "arguments": {"text": text}});
-        let ended =
-            json!({"record": "tool_finished", "at_ms": at + 2, "id": id, "name": "count", "result": index});
-        lines.extend([started.to_string(), ended.to_string()]);
+        let events = [
+            (at, json!({"type": "tool_call", "arguments": {"text": text}})),
+            (at, json!({"type": "tool_started"})),
+            (at + 2, json!({"type": "tool_finished", "ok": true, "result": index, "elapsed_ms": 2})),
+        ];
+        lines.extend(events.into_iter().map(|(at, mut event)| {
+            (event["id"], event["name"]) = (json!(id), json!("count"));
+            json!({"record": "event", "at_ms": at, "event": event}).to_string()
+        }));
     }
     lines.push(finished);
     project.write("large.jsonl", lines.join("\n") + "\n");

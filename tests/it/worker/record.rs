@@ -202,7 +202,7 @@ fn an_invalid_recording_is_reported_with_file_and_line() {
     let (project, _) = recorded();
     let whole = fs::read_to_string(project.path("session.jsonl")).unwrap();
     let (head, rest) = whole.split_once('\n').unwrap();
-    let future = head.replacen("\"version\":2", "\"version\":99", 1);
+    let future = head.replacen("\"version\":3", "\"version\":99", 1);
     let cases = [
         ("text", "hello\nworld\n".to_owned(), "bad.jsonl: unknown format; expected a recording"),
         ("cut in its first line", "{\"record\":\"ses".to_owned(), "bad.jsonl:1: not a line of a recording"),

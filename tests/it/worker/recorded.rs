@@ -339,7 +339,7 @@ async fn changed_tool_results_and_outcomes_are_reported() {
 pub(super) fn slow_recording() -> String {
     let body = |content: &str| json!({"model": "m", "messages": [{"role": "user", "content": content}], "stream": true});
     let frame = |value: Value| format!("data: {value}\n\n");
-    let session = json!({"record": "session", "version": 2, "request_id": "req_1", "job_name": "", "worker": "default",
+    let session = json!({"record": "session", "version": 3, "request_id": "req_1", "job_name": "", "worker": "default",
         "conversation": [{"role": "user", "content": "hello"}], "url": "http://x/v1/chat/completions", "model": "m",
         "server": {"dialect": "openai"}, "parallel_tool_calls": true, "submitted_at_ms": 1, "zone": "UTC",
         "local_time": "2026-01-01 00:00", "id_seed": 7, "engine": "0.1.0"});
@@ -360,8 +360,13 @@ pub(super) fn slow_recording() -> String {
         json!({"record": "data", "text": frame(called) + &frame(finish("tool_calls")) + "data: [DONE]\n\n"}),
     );
     add(0, json!({"record": "end"}));
-    add(0, json!({"record": "tool_started", "id": "abc123XYZ", "name": "look", "arguments": {}}));
-    add(95, json!({"record": "tool_finished", "id": "abc123XYZ", "name": "look", "result": null}));
+    let event = |mut event: Value| {
+        (event["id"], event["name"]) = (json!("abc123XYZ"), json!("look"));
+        json!({"record": "event", "event": event})
+    };
+    add(0, event(json!({"type": "tool_call", "arguments": {}})));
+    add(0, event(json!({"type": "tool_started"})));
+    add(95, event(json!({"type": "tool_finished", "ok": true, "result": null, "elapsed_ms": 95_000})));
     add(0, json!({"record": "request", "turn": 2, "attempt": 1, "body": body("y")}));
     add(10, json!({"record": "response", "status": 200}));
     add(
@@ -566,7 +571,7 @@ fn damaged(lines: &[&str], random: &mut fastrand::Rng) -> String {
             3 => lines[at] = lines[at].replace("\"at_ms\":", "\"at_ms\":99999999999999999"),
             4 => lines[at] = lines[at].replace("\"name\":\"look\"", "\"name\":\"ask\""),
             5 => lines[at] = lines[at].replacen("{\"", "{\"request\":2,\"", 1),
-            _ => lines[at] = lines[at].replace("\"version\":2", "\"version\":1"),
+            _ => lines[at] = lines[at].replace("\"version\":3", "\"version\":1"),
         }
     }
     lines.join("\n") + "\n"

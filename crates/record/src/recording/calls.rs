@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use deftool_chat::fallback::Forms;
-use deftool_chat::request::{TextReader, coerce_arguments};
+use deftool_chat::request::{Event, TextReader, coerce_arguments};
 use deftool_chat::{Api, ChatEvent, Message, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::Value;
@@ -107,14 +107,10 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             }
             Line::Session { .. }
             | Line::NoConnection { .. }
-            | Line::ToolStarted { .. }
-            | Line::ToolFinished { .. }
-            | Line::Approval { .. }
+            | Line::Event { .. }
             | Line::Log { .. }
             | Line::Attachment(_)
-            | Line::Reloaded { .. }
-            | Line::Stopped(_)
-            | Line::Finished { .. } => {}
+            | Line::Stopped(_) => {}
         }
     }
     // If the recording ends within a reply, the complete calls of that reply count.
@@ -131,19 +127,12 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
 
 /// Returns for each called tool whether it is an exit tool.
 fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
-    let mut kinds = HashMap::new();
-    for (_, line) in &request.lines {
-        if let Line::ToolStarted { name, .. } = line {
-            kinds.insert(name.clone(), false);
-        }
-    }
-    let signals = request.outcome().and_then(|outcome| outcome.get("signals")).and_then(Value::as_array);
-    for signal in signals.into_iter().flatten() {
-        if let Some(name) = signal.get("tool_name").and_then(Value::as_str) {
-            kinds.insert(name.to_owned(), true);
-        }
-    }
-    kinds
+    let kinds = request.events.iter().filter_map(|recorded| match &recorded.event {
+        Event::ToolStarted { name, .. } => Some((name.clone(), false)),
+        Event::Signal(signal) => Some((signal.tool_name.clone(), true)),
+        _ => None,
+    });
+    kinds.collect()
 }
 
 impl Offer {

@@ -1,8 +1,8 @@
 //! The format of a recording: its lines, and the inputs of a request.
 
-use deftool_chat::request::{Approval, Failure, RequestOptions, RunStart};
+use deftool_chat::request::{Event, Failure, RequestOptions, RunStart};
 use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
-use deftool_lang::tool::{Attachment, AttachmentData, ToolError};
+use deftool_lang::tool::AttachmentData;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -145,20 +145,8 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         sent: bool,
     },
-    /// A tool was started.
-    ToolStarted { at_ms: u64, id: String, name: String, arguments: Value },
-    /// The result of a tool.
-    ToolFinished {
-        at_ms: u64,
-        id: String,
-        name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-        result: Option<Value>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        attachments: Vec<Attachment>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ToolError>,
-    },
+    /// An event of the request. The text and the reasoning of a reply are in its body.
+    Event { at_ms: u64, event: Event },
     /// The bytes of an image or audio, once in the file. Other lines name them by their digest, also request bodies.
     Attachment(AttachmentData),
     /// A log line of a script.
@@ -168,25 +156,8 @@ pub enum Line {
         id: String,
         text: String,
     },
-    /// The answer of the user or the worker to an approval request.
-    Approval {
-        at_ms: u64,
-        id: String,
-        name: String,
-        #[serde(flatten)]
-        answer: Approval,
-    },
-    /// The next turn uses a different generation of the tools.
-    Reloaded { at_ms: u64, turn: u32, generation: u64, tools: String, detail: String },
     /// The end of the request by something other than the model.
     Stopped(Stopped),
-    /// The outcome, as in the `finished` event.
-    Finished { at_ms: u64, outcome: Value },
-}
-
-/// Deserializes a present member, including `null`.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// The end of a request by a timer, the transport or a cancel.

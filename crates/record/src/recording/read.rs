@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use deftool_chat::Message;
+use deftool_chat::request::{Event, Outcome};
 use deftool_lang::tool::AttachmentStore;
 use deftool_process::files::open_regular;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::format::{Line, Session, Stopped};
 use crate::stored::{LineError, ReadLines, StoredFileError, StoredForm, read_lines};
@@ -26,11 +26,22 @@ pub struct Recording {
 pub struct RecordedRequest {
     /// The inputs of the request from its environment.
     pub session: Session,
-    /// Each line with its number in the file, from 1.
+    /// The connection of the request: each line with its number in the file, from 1.
     pub(crate) lines: Vec<(usize, Line)>,
-    /// The log lines of scripts, by the id of their call. They are in none of the other lines, because scripts may log at
-    /// any time.
+    /// The events. They are in none of the other lines, because one may occur while a reply is received.
+    pub(crate) events: Vec<RecordedEvent>,
+    /// The log lines of scripts, by the id of their call. Scripts may log at any time.
     pub(crate) logs: HashMap<String, Vec<String>>,
+}
+
+/// An event of a recording.
+#[derive(Debug, Clone)]
+pub(crate) struct RecordedEvent {
+    /// The number of the line, from 1.
+    pub(crate) line: usize,
+    /// Milliseconds since the submission of the request.
+    pub(crate) at_ms: u64,
+    pub(crate) event: Event,
 }
 
 /// The part of a line that names its request.
@@ -116,6 +127,7 @@ impl Reading {
                 self.requests.push(RecordedRequest {
                     session: *session,
                     lines: Vec::new(),
+                    events: Vec::new(),
                     logs: HashMap::new(),
                 });
             }
@@ -126,6 +138,9 @@ impl Reading {
                     return Err("expected a `session` line first".into());
                 };
                 match line {
+                    Line::Event { at_ms, event } => {
+                        request.events.push(RecordedEvent { line: number, at_ms, event });
+                    }
                     Line::Log { id, text, .. } => request.logs.entry(id).or_default().push(text),
                     line => request.lines.push((number, line)),
                 }
@@ -139,8 +154,8 @@ impl Reading {
         for request in &mut self.requests {
             let messages = request.session.conversation.iter_mut();
             self.attachments.restore(messages.flat_map(Message::attachments_mut));
-            for (_, line) in &mut request.lines {
-                if let Line::ToolFinished { attachments, .. } = line {
+            for RecordedEvent { event, .. } in &mut request.events {
+                if let Event::ToolFinished { attachments, .. } = event {
                     self.attachments.restore(attachments);
                 }
             }
@@ -158,9 +173,9 @@ impl RecordedRequest {
     }
 
     /// Returns the outcome, if it was recorded.
-    pub(crate) fn outcome(&self) -> Option<&Value> {
-        self.lines.iter().rev().find_map(|(_, line)| match line {
-            Line::Finished { outcome, .. } => Some(outcome),
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        self.events.iter().rev().find_map(|recorded| match &recorded.event {
+            Event::Finished(outcome) => Some(&**outcome),
             _ => None,
         })
     }
@@ -175,8 +190,9 @@ impl RecordedRequest {
         self.lines.iter().filter(|(_, line)| matches!(line, Line::Request { .. })).count()
     }
 
-    /// Returns the number of answered tool calls.
+    /// Returns the number of calls that a tool answered.
     pub fn tool_calls(&self) -> usize {
-        self.lines.iter().filter(|(_, line)| matches!(line, Line::ToolFinished { .. })).count()
+        let calls = self.events.iter().filter(|recorded| matches!(recorded.event, Event::ToolStarted { .. }));
+        calls.count()
     }
 }

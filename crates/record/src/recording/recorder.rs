@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use deftool_chat::request::Event;
 use deftool_process::files::create_private;
 
 use super::format::{Line, Session};
@@ -139,8 +140,25 @@ impl RequestRecorder {
         self.recorder.write(self.request, line);
     }
 
-    /// Writes a log line of a script, before the buffered chunks: the reply may not have ended.
-    pub fn log(&self, line: Line) {
+    /// Writes events that occurred at `at_ms`, before the buffered chunks: the reply may not have ended. Text and
+    /// reasoning are in the chunks.
+    pub fn events(&self, at_ms: u64, events: &[Event]) {
+        for event in events {
+            let line = Line::Event { at_ms, event: event.clone() };
+            match event {
+                Event::Submitted { .. } | Event::Text { .. } | Event::Reasoning { .. } => {}
+                Event::Finished(_) => self.write(line),
+                _ => self.append(line),
+            }
+        }
+    }
+
+    /// Writes a log line of a script, before the buffered chunks.
+    pub fn log(&self, at_ms: u64, id: String, text: String) {
+        self.append(Line::Log { at_ms, id, text });
+    }
+
+    fn append(&self, line: Line) {
         if let Ok(mut state) = self.recorder.state.lock() {
             state.append(self.request, line);
         }

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use deftool_chat::Message;
-use deftool_chat::request::{Approval, RequestOptions};
-use deftool_lang::tool::{Attachment, ToolError};
+use deftool_chat::request::{Approval, Event, Outcome, RequestOptions, Signal};
+use deftool_lang::tool::Attachment;
 use serde_json::Value;
 
 use super::format::{Line, Stopped};
 use super::media::refer_to_media;
 use crate::secrets::Mask;
-use crate::stored::StoredLine;
-
-/// Members of an outcome with free text.
-const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
+use crate::stored::{StoredLine, fit};
 
 /// Redacts all texts of a message, in place. A part that only its server can read is dropped: it may be signed.
 pub(crate) fn redact_message(message: &mut Message, mask: &Mask) {
@@ -39,13 +36,53 @@ pub(crate) fn redact_message(message: &mut Message, mask: &Mask) {
     }
 }
 
-/// Redacts the free text of an outcome, in place.
-pub(crate) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
-    for member in FREE_TEXT {
-        if let Some(value) = outcome.get_mut(member) {
-            mask.value(value);
+/// Redacts the free text of an event, and limits the nesting of its values, in place.
+pub(crate) fn redact_event(event: &mut Event, mask: &Mask) {
+    match event {
+        Event::Text { text } | Event::Reasoning { text } | Event::Resumed { superseded: text } => {
+            mask.in_place(text);
         }
+        Event::ToolCall { arguments, .. } => redact_value(Arc::make_mut(arguments), mask),
+        Event::ArgumentsRepaired { path, .. } => mask.in_place(path),
+        Event::Approval { arguments, answer, .. } => {
+            if let Some(arguments) = arguments {
+                redact_value(Arc::make_mut(arguments), mask);
+            }
+            if let Some(Approval::Refused { reason }) = answer {
+                mask.in_place(reason);
+            }
+        }
+        Event::ToolFinished { result, error, .. } => {
+            result.iter_mut().chain(error).for_each(|value| redact_value(value, mask));
+        }
+        Event::Signal(signal) => redact_signal(signal, mask),
+        Event::Retry { detail, .. } | Event::Reloaded { detail, .. } => mask.in_place(detail),
+        Event::Warning { message } => mask.in_place(message),
+        Event::Finished(outcome) => redact_outcome(Arc::make_mut(outcome), mask),
+        Event::Submitted { job_name, .. } => mask.in_place(job_name),
+        // Numbers, ids and names.
+        _ => {}
     }
+}
+
+/// Redacts the free text of an outcome, in place.
+pub(crate) fn redact_outcome(outcome: &mut Outcome, mask: &Mask) {
+    let Outcome { detail, text, signals, reasoning, raw_text, .. } = outcome;
+    let texts = [detail, reasoning, raw_text].into_iter().flatten();
+    texts.chain([text]).for_each(|text| mask.in_place(text));
+    for signal in signals {
+        redact_signal(signal, mask);
+    }
+}
+
+fn redact_signal(signal: &mut Signal, mask: &Mask) {
+    redact_value(&mut signal.arguments, mask);
+    signal.arguments_error.iter_mut().for_each(|text| mask.in_place(text));
+}
+
+fn redact_value(value: &mut Value, mask: &Mask) {
+    mask.value(value);
+    fit(value);
 }
 
 impl StoredLine for Line {
@@ -54,17 +91,9 @@ impl StoredLine for Line {
             Self::Session { session, .. } => {
                 session.conversation.iter().flat_map(Message::attachments).collect()
             }
-            Self::ToolFinished { attachments, .. } => attachments.iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn values(&mut self) -> Vec<&mut Value> {
-        match self {
-            Self::Request { body: value, .. }
-            | Self::ToolStarted { arguments: value, .. }
-            | Self::ToolFinished { result: Some(value), .. }
-            | Self::Finished { outcome: value, .. } => vec![value],
+            Self::Event { event: Event::ToolFinished { attachments, .. }, .. } => {
+                attachments.iter().collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -86,33 +115,18 @@ impl StoredLine for Line {
             Self::Request { body, .. } => {
                 // Before secrets are searched: an image is not text.
                 refer_to_media(body);
-                mask.value(body);
+                redact_value(body, mask);
             }
             Self::Response { location, .. } => location.iter_mut().for_each(|text| mask.in_place(text)),
             Self::End { error, .. } => error.iter_mut().for_each(|text| mask.in_place(text)),
             Self::NoConnection { message, .. } => mask.in_place(message),
-            Self::ToolStarted { arguments, .. } => mask.value(arguments),
-            Self::ToolFinished { result, error, .. } => {
-                if let Some(value) = result {
-                    mask.value(value);
-                }
-                if let Some(ToolError { message, path, details, .. }) = error {
-                    let texts = [Some(message), path.as_mut(), details.as_mut()];
-                    texts.into_iter().flatten().for_each(|text| mask.in_place(text));
-                }
-            }
-            Self::Approval { answer, .. } => match answer {
-                Approval::Allowed => {}
-                Approval::Refused { reason } => mask.in_place(reason),
-            },
+            Self::Event { event, .. } => redact_event(event, mask),
             Self::Log { text, .. } => mask.in_place(text),
-            Self::Reloaded { detail, .. } => mask.in_place(detail),
             Self::Stopped(Stopped { failure, .. }) => {
                 if let Some(failure) = failure {
                     mask.in_place(&mut failure.detail);
                 }
             }
-            Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
             Self::Data { .. } | Self::Attachment(_) => {}
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
-use deftool_chat::request::Approval;
-use deftool_lang::tool::{ToolError, ToolOutput};
+use deftool_chat::request::{Approval, Event};
+use deftool_lang::tool::{Attachment, ToolError, ToolErrorKind, ToolOutput};
 use deftool_process::lock;
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::recording::{Line, RecordedRequest};
+use crate::recording::{RecordedEvent, RecordedRequest};
 
 /// The recorded calls of a request, and the state of its replay.
 #[derive(Debug)]
@@ -51,42 +52,28 @@ impl Calls {
     pub(super) fn of(request: &RecordedRequest) -> Self {
         let mut answers = VecDeque::new();
         let mut started: HashMap<String, VecDeque<RecordedCall>> = HashMap::new();
-        for (_, line) in &request.lines {
-            match line {
-                Line::ToolStarted { id, name, arguments, .. } => {
-                    let (id, arguments) = (id.clone(), arguments.clone());
-                    let call = RecordedCall { id, arguments, finished: None };
+        let mut arguments: HashMap<&str, &Value> = HashMap::new();
+        for RecordedEvent { at_ms, event, .. } in &request.events {
+            match event {
+                Event::ToolCall { id, arguments: written, .. } => drop(arguments.insert(id, written)),
+                Event::ToolStarted { id, name } => {
+                    let arguments = arguments.get(id.as_str()).copied().cloned().unwrap_or_default();
+                    let call = RecordedCall { id: id.clone(), arguments, finished: None };
                     started.entry(name.clone()).or_default().push_back(call);
                 }
-                Line::ToolFinished { at_ms, id, name, result, attachments, error } => {
+                Event::ToolFinished { id, name, result, attachments, error, .. } => {
                     let calls = started.get_mut(name).into_iter().flatten();
-                    if let Some(call) = calls.rev().find(|call| call.id == *id && call.finished.is_none()) {
-                        let given = match error {
-                            Some(error) => Err(error.clone()),
-                            None => {
-                                let (value, attachments) = (result.clone(), attachments.clone());
-                                Ok(ToolOutput { value: value.unwrap_or_default(), attachments })
-                            }
-                        };
-                        call.finished = Some(given);
-                    }
+                    // A call that no tool ran, for example because it was refused, needs no answer.
+                    let open = calls.rev().find(|call| call.id == *id && call.finished.is_none());
+                    let Some(call) = open else { continue };
+                    call.finished = Some(given(result.as_ref(), attachments, error.as_ref()));
                     answers.push_back(Answer { id: id.clone(), at_ms: *at_ms, approval: None });
                 }
-                Line::Approval { at_ms, id, answer, .. } => {
+                Event::Approval { id, answer: Some(answer), .. } => {
                     let approval = Some(answer.clone());
                     answers.push_back(Answer { id: id.clone(), at_ms: *at_ms, approval });
                 }
-                Line::Session { .. }
-                | Line::Request { .. }
-                | Line::Response { .. }
-                | Line::Data { .. }
-                | Line::End { .. }
-                | Line::NoConnection { .. }
-                | Line::Log { .. }
-                | Line::Attachment(_)
-                | Line::Reloaded { .. }
-                | Line::Stopped(_)
-                | Line::Finished { .. } => {}
+                _ => {}
             }
         }
         Self(Mutex::new(State {
@@ -100,5 +87,20 @@ impl Calls {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.0)
+    }
+}
+
+/// Returns the result of a tool from the members of its event.
+fn given(
+    result: Option<&Value>,
+    attachments: &[Attachment],
+    error: Option<&Value>,
+) -> Result<ToolOutput, ToolError> {
+    match error {
+        None => {
+            Ok(ToolOutput { value: result.cloned().unwrap_or_default(), attachments: attachments.to_vec() })
+        }
+        Some(error) => Err(ToolError::deserialize(error)
+            .unwrap_or_else(|_| ToolError::new(ToolErrorKind::Internal, error.to_string()))),
     }
 }

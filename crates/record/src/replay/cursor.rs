@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use deftool_chat::Body;
-use deftool_chat::request::{FailureKind, Outcome};
+use deftool_chat::request::{Event, FailureKind, Outcome};
 use deftool_process::lock;
 use serde_json::Value;
 
 use super::calls::Calls;
 use super::model::{RecordedTime, ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
-use crate::recording::{Line, RecordedRequest, Recording, Session, Stopped, redact_outcome, refer_to_media};
+use crate::recording::{
+    Line, RecordedEvent, RecordedRequest, Recording, Session, Stopped, redact_outcome, refer_to_media,
+};
 use crate::secrets::Mask;
 use crate::stored::fit;
 
@@ -120,13 +122,18 @@ impl ReplayCursor {
 
     /// Returns the reload before turn `turn`, if there was one: the generation and the changes.
     pub fn reload_before(&self, turn: u32) -> Option<(u64, String)> {
-        self.request.lines.iter().find_map(|(_, line)| match line {
-            Line::Reloaded { at_ms, turn: recorded, generation, detail, .. } if *recorded == turn => {
-                self.time.advance_to(*at_ms);
-                Some((*generation, detail.clone()))
+        let mut reload = None;
+        for RecordedEvent { at_ms, event, .. } in &self.request.events {
+            match event {
+                Event::Reloaded { generation, detail } => reload = Some((*at_ms, *generation, detail)),
+                Event::TurnStarted { turn: started, .. } if *started >= turn => break,
+                Event::TurnStarted { .. } => reload = None,
+                _ => {}
             }
-            _ => None,
-        })
+        }
+        let (at_ms, generation, detail) = reload?;
+        self.time.advance_to(at_ms);
+        Some((generation, detail.clone()))
     }
 
     /// Compares the end of the request with the recorded end, and reports chat requests that were not sent.
@@ -148,15 +155,15 @@ impl ReplayCursor {
             self.report("requests", message, None);
         }
         let Some(recorded) = self.request.outcome() else { return };
-        let Ok(mut now) = serde_json::to_value(outcome) else { return };
+        let mut now = outcome.clone();
         redact_outcome(&mut now, &self.mask);
-        fit(&mut now);
+        let [Ok(recorded), Ok(now)] = [recorded, &now].map(serde_json::to_value) else { return };
         let ends = |outcome: &Value| {
             let member =
                 |name: &str| outcome.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             (member("state"), member("fail_reason"), member("detail"))
         };
-        let (before, after) = (ends(recorded), ends(&now));
+        let (before, after) = (ends(&recorded), ends(&now));
         if (&before.0, &before.1) != (&after.0, &after.1) {
             // Other differences are consequences of this one.
             let how = |(state, _, detail): (String, String, String)| {
@@ -165,7 +172,7 @@ impl ReplayCursor {
             self.report("outcome", format!("recorded {}, now {}", how(before), how(after)), None);
             return;
         }
-        let [before, mut after] = [recorded, &now].map(without_times);
+        let [before, mut after] = [&recorded, &now].map(without_times);
         drop_new_counts(&before, &mut after);
         self.report_fields("outcome", differences(&before, &after));
     }

@@ -1,14 +1,12 @@
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_lang::tool::{Attachment, AttachmentData};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::recording::redact_message;
+use crate::recording::{redact_event, redact_message};
 use crate::secrets::Mask;
 use crate::stored::{StoredForm, StoredLine};
 
@@ -73,27 +71,6 @@ impl StoredLine for Line {
             Self::System { text } => text.iter_mut().for_each(|text| mask.in_place(text)),
             Self::Chat { .. } | Self::Rewind { .. } | Self::Model { .. } | Self::Attachment(_) => {}
         }
-    }
-
-    fn values(&mut self) -> Vec<&mut Value> {
-        match self {
-            Self::Event { event: Event::ToolCall { arguments, .. } } => vec![Arc::make_mut(arguments)],
-            Self::Event { event: Event::ToolFinished { result: Some(result), .. } } => vec![result],
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// Redacts the user's secrets in an event that is stored.
-fn redact_event(event: &mut Event, mask: &Mask) {
-    match event {
-        Event::Text { text } => mask.in_place(text),
-        Event::ToolCall { arguments, .. } => mask.value(Arc::make_mut(arguments)),
-        Event::ToolFinished { result, error, .. } => {
-            result.iter_mut().chain(error).for_each(|value| mask.value(value));
-        }
-        // Others are not stored.
-        _ => {}
     }
 }
 

@@ -2,7 +2,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::read::MAX_FILE;
+/// Maximum file size, in bytes.
+pub(super) const MAX_FILE: u64 = 1 << 30;
 
 /// The form of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl StoredForm {
     /// Returns the version of the format.
     pub(crate) const fn version(self) -> u32 {
         match self {
-            Self::Recording => 2,
+            Self::Recording => 3,
             Self::Session | Self::Events => 1,
         }
     }

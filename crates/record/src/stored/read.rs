@@ -1,10 +1,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::error::{StoredFileError, StoredFileProblem, StoredForm};
-
-/// Maximum file size, in bytes.
-pub(super) const MAX_FILE: u64 = 1 << 30;
+use super::error::{MAX_FILE, StoredFileError, StoredFileProblem, StoredForm};
 
 /// Maximum length of a message about a line: names of unknown members may be long.
 const MAX_MESSAGE: usize = 200;

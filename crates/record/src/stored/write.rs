@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use deftool_lang::tool::{Attachment, AttachmentData};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::fit::fit;
 use crate::secrets::{Mask, Redaction};
 
 /// A line of a stored file.
@@ -15,11 +13,8 @@ pub(crate) trait StoredLine: Serialize {
     /// Returns the images and audio of the line, whose bytes are stored once in the file.
     fn attachments(&self) -> Vec<&Attachment>;
 
-    /// Redacts the user's secrets in all members with free text.
+    /// Redacts the user's secrets in all members with free text, and limits the nesting of values ([`fit`](super::fit())).
     fn redact(&mut self, mask: &Mask);
-
-    /// Returns the values of the line that may be nested to any depth.
-    fn values(&mut self) -> Vec<&mut Value>;
 }
 
 /// The line with the bytes of an image or audio. Other lines name them by their digest.
@@ -68,7 +63,6 @@ impl StoredFile {
         let mut text = String::new();
         for line in lines {
             line.redact(self.redaction.mask());
-            line.values().into_iter().for_each(fit);
             text += &self.text_of(&*line, request)?;
             for data in AttachmentData::unwritten(&mut self.attachments, line.attachments()) {
                 text += &self.text_of(&AttachmentLine { record: "attachment", data }, 1)?;

@@ -1,16 +1,14 @@
 //! The messages of a session → a timeline: a request for each message of the user.
 
-use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use deftool_chat::request::INTERRUPTED;
+use deftool_chat::request::{Event, INTERRUPTED};
 use deftool_chat::{Message, MessageToolCall};
 use serde_json::{Map, Value};
 
-use super::model::{
-    CallEntry, CallState, Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineSource, TurnEntry,
-    json_of, number_turns, push_delta,
-};
+use super::builder::Builder;
+use super::model::{EntryKind, Place, RequestTimeline, Timeline, TimelineSource, TurnEntry, json_of};
 use crate::session::{Line, SessionPart};
 
 impl Timeline {
@@ -34,8 +32,7 @@ impl Timeline {
     /// Returns the timeline of a conversation, with the line of each message. `about` has the members that all requests
     /// share.
     fn of_conversation(about: &RequestTimeline, messages: Vec<(usize, Message)>) -> Self {
-        let mut requests: Vec<RequestTimeline> = Vec::new();
-        let mut calls = HashMap::new();
+        let mut requests: Vec<Builder> = Vec::new();
         let mut new = Vec::new();
         let mut has_prompt = false;
         for (line, message) in messages {
@@ -43,75 +40,65 @@ impl Timeline {
             if requests.is_empty() || (is_prompt && has_prompt) {
                 // The time of the first message is that of the session.
                 let submitted_at_ms = if requests.is_empty() { about.submitted_at_ms } else { 0 };
-                requests.push(RequestTimeline { submitted_at_ms, ..about.clone() });
-                calls.clear();
+                requests.push(Builder::of(RequestTimeline { submitted_at_ms, ..about.clone() }));
             }
             has_prompt |= is_prompt;
             if let Some(request) = requests.last_mut() {
-                request.add_images(message.attachments());
-                add(request, &mut calls, &mut new, Place { at_ms: 0, line }, message);
+                add(request, &mut new, Place { at_ms: 0, line }, message);
             }
         }
         if requests.is_empty() {
-            requests.push(about.clone());
+            requests.push(Builder::of(about.clone()));
         }
-        for request in &mut requests {
-            number_turns(&mut request.entries);
-        }
+        let requests = requests.into_iter().map(Builder::finish).collect();
         Self { source: TimelineSource::Session, damage: Vec::new(), requests }
     }
 }
 
-/// Appends a message. `calls`: the indexes of calls by id. `new`: the messages since the last reply.
-fn add(
-    request: &mut RequestTimeline,
-    calls: &mut HashMap<String, usize>,
-    new: &mut Vec<Value>,
-    place: Place,
-    message: Message,
-) {
+/// Appends a message. `new`: the messages since the last reply.
+fn add(builder: &mut Builder, new: &mut Vec<Value>, place: Place, message: Message) {
+    builder.request.add_images(message.attachments());
     if !matches!(message, Message::Assistant { .. }) {
         new.push(json_of(&message));
-        request.outcome.clear();
+        builder.request.outcome.clear();
     }
     match message {
         Message::System { .. } => {}
-        Message::User { content, .. } => request.prompt = content,
+        Message::User { content, .. } => builder.request.prompt = content,
         Message::Assistant { content, tool_calls, .. } => {
             let turn = TurnEntry { attempt: 1, messages: std::mem::take(new), ..TurnEntry::default() };
-            request.entries.push(Entry::new(place, None, EntryKind::Turn(Box::new(turn))));
-            let is_answer = tool_calls.is_empty() && !content.ends_with(INTERRUPTED);
+            builder.push(place, EntryKind::Turn(Box::new(turn)));
+            if tool_calls.is_empty() && !content.ends_with(INTERRUPTED) {
+                let state = (String::from("state"), Value::from("completed"));
+                builder.request.outcome = Map::from_iter([state]);
+            }
             if !content.is_empty() {
-                push_delta(&mut request.entries, EntryKind::Text, &content, place);
+                builder.event(place, Event::Text { text: content });
             }
             for MessageToolCall { id, function, .. } in tool_calls {
-                calls.insert(id.clone(), request.entries.len());
-                let arguments =
-                    serde_json::from_str(&function.arguments).unwrap_or(Value::String(function.arguments));
-                let state = CallState::Abandoned;
-                let call = CallEntry { id, name: function.name, arguments, state, ..CallEntry::not_run() };
-                request.entries.push(Entry::new(place, None, EntryKind::Call(Box::new(call))));
-            }
-            if is_answer {
-                request.outcome = Map::from_iter([(String::from("state"), Value::from("completed"))]);
+                let (name, arguments) = (function.name, function.arguments);
+                let arguments = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+                let arguments = Arc::new(arguments);
+                builder.event(place, Event::ToolCall { id: id.clone(), name: name.clone(), arguments });
+                builder.event(place, Event::ToolStarted { id, name });
             }
         }
-        Message::Tool { tool_call_id, content, attachments } => {
-            let entry = calls.get(&tool_call_id).and_then(|index| request.entries.get_mut(*index));
-            if let Some(Entry { kind: EntryKind::Call(call), .. }) = entry {
-                answer(call, content);
-                call.attachments = attachments;
-            }
+        Message::Tool { tool_call_id: id, content, attachments } => {
+            let (result, error) = answer(content);
+            let (name, ok) = (String::new(), error.is_none());
+            let finished = Event::ToolFinished { id, name, ok, result, attachments, error, elapsed_ms: 0 };
+            builder.event(place, finished);
         }
     }
 }
 
-/// Adds the content of a result to its call. The form of a failed call is `{"error": {"kind": …, "message": …}}`.
-fn answer(call: &mut CallEntry, content: String) {
+/// Returns the result or the error in the content of a message. The form of a failed call is
+/// `{"error": {"kind": …, "message": …}}`.
+fn answer(content: String) -> (Option<Value>, Option<Value>) {
     let result = serde_json::from_str(&content).unwrap_or(Value::String(content));
     let error = result.get("error").filter(|error| error.get("kind").is_some_and(Value::is_string));
     match error.cloned() {
-        Some(error) => (call.state, call.error) = (CallState::Failed, Some(error)),
-        None => (call.state, call.result) = (CallState::Ok, Some(result)),
+        Some(error) => (None, Some(error)),
+        None => (Some(result), None),
     }
 }

@@ -8,14 +8,14 @@
 //! | `model` | the types |
 //! | `source` | the format of a file, detected from its content |
 //! | `json_text` | JSON text for people |
-//! | `recording` | a recording → a timeline |
+//! | `builder` | events → the entries of a request |
+//! | `recording` | a recording → a timeline: its events, and its replies |
 //! | `sent` | the body of a chat request, and what is new in it |
-//! | `calls` | the calls of a request, joined with their execution |
-//! | `reply` | the recorded bytes of one reply → its streams and calls |
-//! | `events` | events, or the entries of a journal → a timeline |
+//! | `reply` | the recorded bytes of one reply → its text and calls |
+//! | `events` | files of events, and journals → a timeline |
 //! | `conversation` | the messages of a session → a timeline |
 
-mod calls;
+mod builder;
 mod conversation;
 mod events;
 mod json_text;

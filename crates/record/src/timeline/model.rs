@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::json_text::json_text;
+use crate::recording::Session;
 use crate::stored::StoredFileError;
 
 /// Members of an outcome that are entries of their own.
@@ -79,6 +80,22 @@ pub struct RequestTimeline {
 }
 
 impl RequestTimeline {
+    /// Returns the timeline of a request without its entries.
+    pub(super) fn of_session(session: &Session) -> Self {
+        Self {
+            id: session.request_id.clone(),
+            prompt: prompt_of(&session.conversation).to_owned(),
+            job: session.job_name.clone(),
+            worker: session.worker.clone(),
+            model: session.model.clone(),
+            url: session.url.clone(),
+            engine: session.engine.clone(),
+            submitted_at_ms: session.submitted_at_ms,
+            local_time: format!("{} ({})", session.local_time, session.zone),
+            ..Self::default()
+        }
+    }
+
     /// Adds images. Audio, and images whose bytes were not stored, are only lines of the text.
     pub(super) fn add_images<'a>(&mut self, attachments: impl IntoIterator<Item = &'a Attachment>) {
         for attachment in attachments.into_iter().filter(|attachment| attachment.media_type().is_image()) {
@@ -271,9 +288,30 @@ pub struct CallEntry {
     /// The error: `kind`, `message`, and optionally `path` and `details`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
-    /// Log lines of the tool. Only recordings contain them.
+    /// Log lines of the tool. Recordings and journals contain them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
+}
+
+impl CallEntry {
+    /// Returns a call that was not run.
+    pub(super) fn not_run() -> Self {
+        Self {
+            id: String::new(),
+            name: String::new(),
+            state: CallState::NotRun,
+            arguments: Value::Null,
+            arguments_error: None,
+            repairs: Vec::new(),
+            written_ms: None,
+            as_text: false,
+            started_ms: None,
+            result: None,
+            attachments: Vec::new(),
+            error: None,
+            logs: Vec::new(),
+        }
+    }
 }
 
 /// The state of a call at the end of its request.

@@ -1,16 +1,11 @@
-//! A recording → a timeline.
+//! A recording → a timeline: its events, and its replies.
 
-use std::collections::BTreeMap;
-
-use deftool_chat::request::{FailReason, Failure};
+use deftool_chat::request::{Event, FailReason, Failure};
 use deftool_chat::{Api, Message};
 use serde_json::Value;
 
-use super::calls::Calls;
-use super::model::{
-    Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineSource, TurnEntry, number_turns, prompt_of,
-    short_outcome,
-};
+use super::builder::Builder;
+use super::model::{Entry, EntryKind, Place, RequestTimeline, Timeline, TimelineSource};
 use super::reply::{DecodedReply, ReplyReader};
 use super::sent::SentBody;
 use crate::recording::{Line, RecordedRequest, Recording, Stopped};
@@ -28,100 +23,83 @@ impl Timeline {
 
 fn timeline_of(request: RecordedRequest) -> RequestTimeline {
     let is_cut = !request.is_whole();
-    let outcome = request.outcome().cloned().unwrap_or_default();
-    let signals = outcome.get("signals").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut builder = Builder::new(request.session.api, signals);
+    let mut timeline = RequestTimeline::of_session(&request.session);
+    timeline.add_images(request.session.conversation.iter().flat_map(Message::attachments));
+    let mut reader = Reader::new(request.session.api, timeline);
+    let mut events = request.events.into_iter().peekable();
     for (number, line) in request.lines {
-        builder.line(number, line);
+        while let Some(recorded) = events.next_if(|recorded| recorded.line < number) {
+            reader.event(Place { at_ms: recorded.at_ms, line: recorded.line }, recorded.event);
+        }
+        reader.line(number, line);
     }
-    let mut entries = builder.finish(is_cut);
+    for recorded in events {
+        reader.event(Place { at_ms: recorded.at_ms, line: recorded.line }, recorded.event);
+    }
+    let mut timeline = reader.finish(is_cut);
     let mut logs = request.logs;
-    for entry in &mut entries {
+    for entry in &mut timeline.entries {
         if let EntryKind::Call(call) = &mut entry.kind {
             call.logs = logs.remove(&call.id).unwrap_or_default();
         }
     }
-    let session = request.session;
-    let mut timeline = RequestTimeline {
-        prompt: prompt_of(&session.conversation).to_owned(),
-        id: session.request_id,
-        job: session.job_name,
-        worker: session.worker,
-        model: session.model,
-        url: session.url,
-        engine: session.engine,
-        submitted_at_ms: session.submitted_at_ms,
-        local_time: format!("{} ({})", session.local_time, session.zone),
-        end_ms: entries.iter().map(|entry| entry.end_ms.unwrap_or(entry.at_ms)).max().unwrap_or_default(),
-        outcome: short_outcome(&outcome),
-        entries: Vec::new(),
-        images: BTreeMap::new(),
-    };
-    timeline.add_images(session.conversation.iter().flat_map(Message::attachments));
-    for entry in &entries {
-        if let EntryKind::Call(call) = &entry.kind {
-            timeline.add_images(&call.attachments);
-        }
-    }
-    RequestTimeline { entries, ..timeline }
+    timeline
 }
 
 /// The state while the lines of a request are read.
-struct Builder {
+struct Reader {
     /// The API of the session.
     api: Api,
-    entries: Vec<Entry>,
-    calls: Calls,
+    builder: Builder,
     /// The body of the current chat request.
     sent: SentBody,
     /// The body of the last chat request of the previous turn.
     previous: SentBody,
-    /// The current chat request. It becomes an entry when its reply has ended.
-    turn: Option<(Place, TurnEntry)>,
+    /// The index of the entry of the current chat request, until its reply has ended.
+    turn: Option<usize>,
     reply: Option<ReplyReader>,
     /// The last line that was read.
     last: Place,
-    /// When the last reply ended.
-    reply_end_ms: u64,
 }
 
-impl Builder {
-    fn new(api: Api, signals: Vec<Value>) -> Self {
+impl Reader {
+    fn new(api: Api, timeline: RequestTimeline) -> Self {
         Self {
             api,
-            entries: Vec::new(),
-            calls: Calls::new(signals),
+            builder: Builder::with_replies(timeline),
             sent: SentBody::default(),
             previous: SentBody::default(),
             turn: None,
             reply: None,
             last: Place::default(),
-            reply_end_ms: 0,
         }
     }
 
-    fn push(&mut self, kind: EntryKind, end_ms: Option<u64>) {
-        self.entries.push(Entry::new(self.last, end_ms, kind));
+    fn entries(&mut self) -> &mut Vec<Entry> {
+        &mut self.builder.request.entries
     }
 
-    fn fault(&mut self, name: &str, detail: String) {
-        self.push(EntryKind::Fault { name: name.to_owned(), detail }, None);
+    fn event(&mut self, place: Place, event: Event) {
+        if let Event::Finished(_) = event {
+            self.end_turn();
+        }
+        self.builder.event(place, event);
     }
 
-    /// Takes one line.
+    /// Takes a line other than an event.
     fn line(&mut self, line: usize, record: Line) {
-        let before_ms = self.last.at_ms;
-        self.last = Place { at_ms: time_of(&record).unwrap_or(before_ms), line };
+        self.last = Place { at_ms: time_of(&record).unwrap_or(self.last.at_ms), line };
         let place = self.last;
         match record {
-            Line::Session { .. } | Line::Log { .. } | Line::Attachment(_) => {}
+            Line::Session { .. } | Line::Event { .. } | Line::Log { .. } | Line::Attachment(_) => {}
             Line::Request { attempt, generation, body, .. } => {
-                self.end_reply(None, false);
-                self.request(before_ms, attempt, generation, body);
+                self.end_turn();
+                self.request(attempt, generation, body);
             }
             Line::Response { status, .. } => {
                 self.reply = Some(ReplyReader::new(self.sent.api, self.sent.tool_names(), status));
-                if let Some((_, turn)) = &mut self.turn {
+                let turn = self.turn.and_then(|index| self.entries().get_mut(index));
+                if let Some(Entry { kind: EntryKind::Turn(turn), .. }) = turn {
                     turn.status = Some(status);
                     turn.response_ms = Some(place.at_ms);
                 }
@@ -129,113 +107,71 @@ impl Builder {
             Line::Data { text, bytes, .. } => {
                 if let Some(reply) = &mut self.reply {
                     let bytes = text.as_deref().map(str::as_bytes).or(bytes.as_deref());
-                    reply.feed(bytes.unwrap_or_default(), place);
+                    reply.feed(bytes.unwrap_or_default(), place, &mut self.builder.request.entries);
                 }
             }
             Line::End { error, .. } => self.end_reply(error, true),
             Line::NoConnection { message, sent, .. } => {
                 self.end_reply(None, false);
-                self.fault(if sent { "connection_broken" } else { "connect_failed" }, message);
-            }
-            Line::ToolStarted { id, name, arguments, .. } => self.calls.started(place, &id, &name, arguments),
-            Line::ToolFinished { id, name, result, attachments, error, .. } => {
-                let result = error.map_or(Ok((result, attachments)), Err);
-                self.calls.finished(place, &id, &name, result);
-            }
-            Line::Approval { id, name, answer, .. } => {
-                self.calls.approval(place, &id, &name, &answer);
-                // The approval was requested when the reply ended.
-                let asked = Place { at_ms: self.reply_end_ms, line };
-                let kind = EntryKind::Approval { id, name, answer: Some(answer) };
-                self.entries.push(Entry::new(asked, Some(place.at_ms), kind));
-            }
-            Line::Reloaded { generation, detail, .. } => {
-                self.push(EntryKind::Reloaded { generation, detail }, None);
+                let name = if sent { "connection_broken" } else { "connect_failed" };
+                self.builder.fault(place, name, message);
             }
             Line::Stopped(Stopped { failure, .. }) => {
                 self.end_reply(None, false);
                 // The failure describes the fault of the reply, with more details.
                 let is_fault = |entry: &Entry| matches!(entry.kind, EntryKind::Fault { .. });
-                while failure.is_some() && self.entries.last().is_some_and(is_fault) {
-                    self.entries.pop();
+                while failure.is_some() && self.entries().last().is_some_and(is_fault) {
+                    self.entries().pop();
                 }
                 let canceled = || Failure::new(FailReason::Canceled, "", "");
                 let Failure { reason, kind, detail } = failure.unwrap_or_else(canceled);
                 let name = if kind.is_empty() { reason.to_string() } else { kind };
-                self.fault(&name, detail);
-            }
-            Line::Finished { outcome, .. } => {
-                self.end_reply(None, false);
-                self.end_calls();
-                self.failure(&outcome);
-                self.entries.extend(self.calls.end(place));
-                self.push(EntryKind::Finished, None);
+                self.builder.fault(place, &name, detail);
             }
         }
     }
 
-    fn request(&mut self, before_ms: u64, attempt: u32, generation: Option<u64>, body: Value) {
-        self.end_calls();
-        let Place { at_ms, line } = self.last;
-        if attempt > 1 {
-            let reason = self.entries.last().and_then(|entry| match &entry.kind {
-                EntryKind::Fault { name, .. } => Some(format!("after {name}")),
-                _ => None,
-            });
-            let kind = EntryKind::Retry { attempt, detail: reason.unwrap_or_default() };
-            self.entries.push(Entry::new(Place { at_ms: before_ms, line }, Some(at_ms), kind));
-        }
+    fn request(&mut self, attempt: u32, generation: Option<u64>, body: Value) {
         // A repeated attempt is compared with the previous turn, too.
         if attempt <= 1 {
             self.previous = std::mem::take(&mut self.sent);
         }
         self.sent = SentBody::of(self.api, body);
-        self.turn = Some((self.last, self.sent.turn(&self.previous, attempt, generation)));
+        let turn = self.sent.turn(&self.previous, attempt, generation);
+        self.turn = Some(self.entries().len());
+        self.builder.push(self.last, EntryKind::Turn(Box::new(turn)));
     }
 
     /// Ends the current chat request, if there is one. `reports`: whether an incomplete reply is a fault.
     fn end_reply(&mut self, error: Option<String>, reports: bool) {
-        let reply = self.reply.take().map(|reply| reply.finish(error, self.last));
-        let Some((place, mut turn)) = self.turn.take() else { return };
-        self.reply_end_ms = self.last.at_ms;
-        let reply = reply.unwrap_or_default();
-        let DecodedReply { entries, calls, faults, first_ms, finish_reason, usage } = reply;
-        turn = TurnEntry { first_ms, finish_reason, usage, ..turn };
-        self.entries.push(Entry::new(place, Some(self.last.at_ms), EntryKind::Turn(Box::new(turn))));
-        self.entries.extend(entries);
-        self.calls.begin(calls);
+        let place = self.last;
+        let entries = &mut self.builder.request.entries;
+        let reply = self.reply.take().map(|reply| reply.finish(error, place, entries));
+        let DecodedReply { calls, faults, first_ms, finish_reason, usage } = reply.unwrap_or_default();
+        let turn = self.turn.take().and_then(|index| entries.get_mut(index));
+        let Some(Entry { kind: EntryKind::Turn(turn), end_ms, .. }) = turn else { return };
+        *end_ms = Some(place.at_ms);
+        (turn.first_ms, turn.finish_reason, turn.usage) = (first_ms, finish_reason, usage);
+        self.builder.begin_calls(calls);
         for (name, detail) in faults.into_iter().filter(|_| reports) {
-            self.fault(&name, detail);
+            self.builder.fault(place, &name, detail);
         }
     }
 
-    /// Adds the failure of an outcome, unless the last entry is its fault.
-    fn failure(&mut self, outcome: &Value) {
-        let text = |member: &str| outcome.get(member).and_then(Value::as_str);
-        let is_known = matches!(self.entries.last(), Some(Entry { kind: EntryKind::Fault { .. }, .. }));
-        if text("state") == Some("failed") && !is_known {
-            let name = text("kind").or(text("fail_reason")).unwrap_or("failed");
-            self.fault(name, text("detail").unwrap_or_default().to_owned());
-        }
-    }
-
-    fn end_calls(&mut self) {
-        let calls = self.calls.end_turn();
-        self.entries.extend(calls);
-    }
-
-    /// Returns the entries in order. `is_cut`: the recording lacks the end of the request.
-    fn finish(mut self, is_cut: bool) -> Vec<Entry> {
+    /// Ends the current chat request and its calls.
+    fn end_turn(&mut self) {
         self.end_reply(None, false);
-        self.end_calls();
+        self.builder.end_calls();
+    }
+
+    /// `is_cut`: the recording lacks the end of the request.
+    fn finish(mut self, is_cut: bool) -> RequestTimeline {
+        self.end_turn();
         if is_cut {
-            let detail = "the recording ends before the end of the request";
-            self.fault(RECORDING_CUT, detail.to_owned());
+            let detail = String::from("the recording ends before the end of the request");
+            self.builder.fault(self.last, RECORDING_CUT, detail);
         }
-        let mut entries = self.entries;
-        entries.sort_by_key(|entry| entry.at_ms);
-        number_turns(&mut entries);
-        entries
+        self.builder.finish()
     }
 }
 
@@ -249,11 +185,7 @@ fn time_of(line: &Line) -> Option<u64> {
         | Line::Data { at_ms, .. }
         | Line::End { at_ms, .. }
         | Line::NoConnection { at_ms, .. }
-        | Line::ToolStarted { at_ms, .. }
-        | Line::ToolFinished { at_ms, .. }
-        | Line::Log { at_ms, .. }
-        | Line::Approval { at_ms, .. }
-        | Line::Reloaded { at_ms, .. }
-        | Line::Finished { at_ms, .. } => Some(*at_ms),
+        | Line::Event { at_ms, .. }
+        | Line::Log { at_ms, .. } => Some(*at_ms),
     }
 }

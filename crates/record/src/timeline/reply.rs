@@ -1,4 +1,4 @@
-//! The recorded bytes of one reply → its streams, calls and measurements.
+//! The recorded bytes of one reply → its text, calls and measurements.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use deftool_chat::{
     Api, ChatEvent, RawArguments, Reply, ReplyStatus, ServerError, StreamDecoder, TransportEnd, Usage,
     classify_http_error,
 };
-use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
+use deftool_lang::schema::before_control_token;
 use serde_json::Value;
 
 use super::model::{Entry, EntryKind, Place, Stream, push_delta};
@@ -17,13 +17,9 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 /// A call as the model wrote it.
 #[derive(Debug)]
 pub(super) struct WrittenCall {
-    /// Position in the reply.
-    pub(super) index: usize,
     pub(super) name: String,
     pub(super) arguments: Value,
     pub(super) arguments_error: Option<String>,
-    /// The repairs of the name and of the text of the arguments.
-    pub(super) repairs: Vec<String>,
     /// Where the call begins.
     pub(super) place: Place,
     /// When the model finished writing the call.
@@ -33,8 +29,6 @@ pub(super) struct WrittenCall {
 /// A decoded reply.
 #[derive(Debug, Default)]
 pub(super) struct DecodedReply {
-    /// The streams.
-    pub(super) entries: Vec<Entry>,
     pub(super) calls: Vec<WrittenCall>,
     /// Names and details of the faults.
     pub(super) faults: Vec<(String, String)>,
@@ -82,22 +76,27 @@ impl ReplyReader {
         !(200..300).contains(&self.status)
     }
 
-    /// Takes one read of the body.
-    pub(super) fn feed(&mut self, bytes: &[u8], place: Place) {
+    /// Takes one read of the body, and appends its text to `entries`.
+    pub(super) fn feed(&mut self, bytes: &[u8], place: Place, entries: &mut Vec<Entry>) {
         if self.is_error() {
             let room = MAX_ERROR_BODY.saturating_sub(self.error_body.len());
             self.error_body.extend(bytes.iter().take(room));
             return;
         }
         self.decoder.feed(bytes, &mut self.events);
-        self.take_events(place);
+        self.take_events(place, entries);
     }
 
     /// Takes the end of the body.
-    pub(super) fn finish(mut self, error: Option<String>, place: Place) -> DecodedReply {
+    pub(super) fn finish(
+        mut self,
+        error: Option<String>,
+        place: Place,
+        entries: &mut Vec<Entry>,
+    ) -> DecodedReply {
         if self.is_error() {
             let error_report = classify_http_error(self.status, &self.error_body);
-            self.push_failed_generation(&error_report, place);
+            self.push_failed_generation(&error_report, place, entries);
             self.decoded.faults.push((format!("http_{}", self.status), error_report.message));
             self.decoded.faults.extend(error.map(|error| (String::from("connection_broken"), error)));
             return self.decoded;
@@ -106,10 +105,10 @@ impl ReplyReader {
             std::mem::replace(&mut self.decoder, StreamDecoder::new(Api::ChatCompletions, Vec::new()));
         let end = error.map_or(TransportEnd::Clean, |error| TransportEnd::Broken { error });
         decoder.finish(end, &mut self.events);
-        self.take_events(place);
+        self.take_events(place, entries);
         if let Some(Reply { status: ReplyStatus::ServerError { error }, .. }) = &self.reply {
             let error = error.clone();
-            self.push_failed_generation(&error, place);
+            self.push_failed_generation(&error, place, entries);
         }
         let Self { reply, starts, call_end_ms, mut decoded, known_tools, .. } = self;
         let Some(Reply { status, calls, lost_frames, finish_reason, usage, .. }) = reply else {
@@ -120,30 +119,14 @@ impl ReplyReader {
             let place = starts.get(&index).copied().unwrap_or(place);
             // The next call begins where this one ends.
             let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |next| next.at_ms).max(place.at_ms);
-            let (arguments, arguments_error, mut repairs) = match call.arguments {
-                RawArguments::Object { value } => (value.to_value(), None, call.repairs),
-                RawArguments::Malformed { text, error, .. } => match repair_text(&text) {
-                    Some((value, repairs)) => (value.to_value(), None, repairs),
-                    None => (Value::String(text), Some(error), Vec::new()),
-                },
+            let (arguments, arguments_error) = match call.arguments {
+                RawArguments::Object { value } => (value.to_value(), None),
+                RawArguments::Malformed { text, error, .. } => (Value::String(text), Some(error)),
             };
             let before = before_control_token(&call.name);
-            let name = match before.filter(|name| known_tools.iter().any(|known| known == name)) {
-                Some(name) => {
-                    repairs.insert(0, Repair::of_call(RepairKind::ControlTokenInName));
-                    name.to_owned()
-                }
-                None => call.name,
-            };
-            decoded.calls.push(WrittenCall {
-                index,
-                name,
-                arguments,
-                arguments_error,
-                repairs: repairs.iter().map(ToString::to_string).collect(),
-                place,
-                end_ms,
-            });
+            let name = before.filter(|name| known_tools.iter().any(|known| known == name));
+            let name = name.map_or(call.name.clone(), str::to_owned);
+            decoded.calls.push(WrittenCall { name, arguments, arguments_error, place, end_ms });
         }
         if lost_frames > 0 {
             let detail = format!("{lost_frames} events of the stream could not be decoded");
@@ -153,12 +136,12 @@ impl ReplyReader {
         DecodedReply { finish_reason, usage, ..decoded }
     }
 
-    fn take_events(&mut self, place: Place) {
+    fn take_events(&mut self, place: Place, entries: &mut Vec<Entry>) {
         let at_ms = place.at_ms;
         for event in std::mem::take(&mut self.events) {
             match event {
-                ChatEvent::Text { text } => self.push(EntryKind::Text, &text, place),
-                ChatEvent::Reasoning { text } => self.push(EntryKind::Reasoning, &text, place),
+                ChatEvent::Text { text } => self.push(EntryKind::Text, &text, place, entries),
+                ChatEvent::Reasoning { text } => self.push(EntryKind::Reasoning, &text, place, entries),
                 ChatEvent::ToolCallDelta { index, .. } => {
                     self.decoded.first_ms.get_or_insert(at_ms);
                     self.starts.entry(index).or_insert(place);
@@ -171,16 +154,16 @@ impl ReplyReader {
     }
 
     /// Appends the text of a call that the server could not parse, which counts as text of the model.
-    fn push_failed_generation(&mut self, error: &ServerError, place: Place) {
+    fn push_failed_generation(&mut self, error: &ServerError, place: Place, entries: &mut Vec<Entry>) {
         if let Some(text) = &error.failed_generation {
-            self.push(EntryKind::Text, text, place);
+            self.push(EntryKind::Text, text, place, entries);
         }
     }
 
     /// Appends a delta.
-    fn push(&mut self, kind: fn(Stream) -> EntryKind, text: &str, place: Place) {
+    fn push(&mut self, kind: fn(Stream) -> EntryKind, text: &str, place: Place, entries: &mut Vec<Entry>) {
         self.decoded.first_ms.get_or_insert(place.at_ms);
-        push_delta(&mut self.decoded.entries, kind, text, place);
+        push_delta(entries, kind, text, place);
     }
 }
 

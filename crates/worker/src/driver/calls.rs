@@ -15,7 +15,7 @@ use deftool_chat::request::{Approval, FailReason, Failure, FailureKind, PendingC
 use deftool_lang::spec::Effect;
 use deftool_lang::text::fnv1a;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOutput};
-use deftool_record::{CallPlan, Durability, Line, NextAnswer, ReplayCursor, Stopped};
+use deftool_record::{CallPlan, Durability, NextAnswer, ReplayCursor, Stopped};
 use deftool_script::MAX_GRACE;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -93,25 +93,14 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
                 if let Some(cursor) = &task.cursor {
                     cursor.on_approval(&call.id, &call.name);
                 }
-                task.write(|at_ms| {
-                    let OpenCall { id, name, .. } = &call;
-                    Line::Approval { at_ms, id: id.clone(), name: name.clone(), answer: approval.clone() }
-                });
+                task.tick();
                 run.on_approval(&call.id, approval, task.record.clock.now_ms());
             }
             Answer::Tool(result) => {
                 if let Some(cursor) = &task.cursor {
                     cursor.on_result(&call.id, &result);
                 }
-                task.write(|at_ms| {
-                    let OpenCall { id, name, .. } = &call;
-                    let (result, attachments, error) = match result.clone() {
-                        Ok(ToolOutput { value, attachments }) => (Some(value), attachments, None),
-                        Err(error) => (None, Vec::new(), Some(error)),
-                    };
-                    let (id, name) = (id.clone(), name.clone());
-                    Line::ToolFinished { at_ms, id, name, result, attachments, error }
-                });
+                task.tick();
                 run.on_tool_result(&call.id, result, task.record.clock.now_ms());
             }
         }
@@ -178,10 +167,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             timeout: Some(limit),
             meter: None,
         };
-        task.write(|at_ms| {
-            let ToolCall { id, name, arguments } = call.clone();
-            Line::ToolStarted { at_ms, id, name, arguments: arguments.to_value() }
-        });
+        task.tick();
         task.observe(Observation::Calling { span: context.trace.as_ref(), call: &call });
         let allows = task.shared.config.approvals == Approvals::Allow;
         match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {

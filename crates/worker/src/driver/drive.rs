@@ -112,10 +112,7 @@ impl RequestTask {
             None => Some((newest.generation, self.shared.tools.changes_since(before.generation))),
         };
         let Some((generation, detail)) = reload else { return };
-        self.write(|at_ms| {
-            let tools = newest.tools.digest().as_ref().to_owned();
-            Line::Reloaded { at_ms, turn, generation, tools, detail: detail.clone() }
-        });
+        self.tick();
         self.publish_own(run, Event::Reloaded { generation, detail });
     }
 }

@@ -12,7 +12,7 @@ use deftool_chat::request::{
     Approval, Event, Failure, INTERRUPTED, JournalEntry, Outcome, RequestState, RequestStatus,
 };
 use deftool_process::lock;
-use deftool_record::{Journal, Line, RequestRecorder};
+use deftool_record::{Journal, RequestRecorder};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -181,7 +181,7 @@ impl RequestRecord {
         }
         let (at_ms, call_id, text) = (self.clock.ms_at(Instant::now()), call_id.to_owned(), text.to_owned());
         if let Some(recorder) = self.recorder.get() {
-            recorder.log(Line::Log { at_ms, id: call_id.clone(), text: text.clone() });
+            recorder.log(at_ms, call_id.clone(), text.clone());
         }
         if let Some(journal) = journal {
             journal.append(id, at_ms, vec![JournalEntry::Log { call_id, log: text }]);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use deftool_chat::request::{Event, FailReason, Failure, FailureKind, JournalEntry, Outcome, Run};
+use deftool_chat::request::{Event, FailReason, Failure, FailureKind, JournalEntry, Run};
 use deftool_chat::{BodyFallbacks, Capabilities};
 use deftool_process::lock;
 use deftool_record::{Durability, Line, ReplayCursor, RequestTrace, Stopped};
@@ -47,9 +47,8 @@ impl RequestTask {
         let reply = run.take_reply_state();
         let events = run.take_events();
         self.append(run, reply.map(JournalEntry::Reply), &events);
-        if let Some(Event::Finished(outcome)) = events.last() {
-            // Called before the event is published, because its receiver may move the recording.
-            self.end(outcome);
+        if let (Some(cursor), Some(Event::Finished(outcome))) = (&self.cursor, events.last()) {
+            cursor.on_end(outcome);
         }
         self.observe_events(&events);
         if run.outcome().is_some() {
@@ -68,8 +67,13 @@ impl RequestTask {
         self.record.publish(events, run.status(), run.conversation());
     }
 
-    /// Appends events to the journal, after the state of the reply that they end.
+    /// Appends events to the recording and the journal, before their receiver may move the recording. In the journal,
+    /// they follow the state of the reply that they end.
     fn append(&self, run: &Run, reply: Option<JournalEntry>, events: &[Event]) {
+        let at_ms = self.record.clock.now_ms();
+        if let Some(recorder) = self.record.recorder.get() {
+            recorder.events(at_ms, events);
+        }
         let journal = self.shared.config.journal.as_ref();
         if let Some(journal) = journal.filter(|_| !events.is_empty() && !self.record.is_suspended()) {
             let attachments = events.iter().flat_map(|event| match event {
@@ -80,7 +84,7 @@ impl RequestTask {
             let data = data.into_iter().map(JournalEntry::Attachment);
             let events = events.iter().cloned().map(JournalEntry::Event);
             let entries = data.chain(reply).chain(events).collect();
-            journal.append(run.request_id(), self.record.clock.now_ms(), entries);
+            journal.append(run.request_id(), at_ms, entries);
         }
     }
 
@@ -112,9 +116,14 @@ impl RequestTask {
         run.outcome().is_none()
     }
 
+    /// Advances the clock.
+    pub(crate) fn tick(&self) {
+        self.record.clock.tick(Instant::now());
+    }
+
     /// Advances the clock and records a line.
     pub(crate) fn write(&self, line: impl FnOnce(u64) -> Line) {
-        self.record.clock.tick(Instant::now());
+        self.tick();
         if let Some(recorder) = self.record.recorder.get() {
             recorder.write(line(self.record.clock.now_ms()));
         }
@@ -138,17 +147,6 @@ impl RequestTask {
             generation: Some(self.generation.load(Ordering::Relaxed)),
             body: outgoing.body.to_value(),
         }
-    }
-
-    /// Passes the outcome to the recorder and to the replay.
-    fn end(&self, outcome: &Outcome) {
-        if let Some(cursor) = &self.cursor {
-            cursor.on_end(outcome);
-        }
-        self.write(|at_ms| Line::Finished {
-            at_ms,
-            outcome: serde_json::to_value(outcome).unwrap_or_default(),
-        });
     }
 
     /// Ends the request with a failure of a timer or the transport.

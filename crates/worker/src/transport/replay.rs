@@ -157,19 +157,16 @@ fn play(position: Position) -> Option<(Result<Bytes, TransportError>, Position)>
         }
         Some(Line::Stopped(stopped)) => Some((Err(stop(&cursor, stopped)), None)),
         // The request machine ended the request here, or the writer was stopped.
-        Some(Line::Finished { .. }) | None => Some((Err(recording_ends()), None)),
+        None => Some((Err(recording_ends()), None)),
         // Any other line: the end of the body was not recorded.
         Some(
             Line::Session { .. }
             | Line::Request { .. }
             | Line::Response { .. }
             | Line::NoConnection { .. }
-            | Line::ToolStarted { .. }
-            | Line::ToolFinished { .. }
-            | Line::Approval { .. }
+            | Line::Event { .. }
             | Line::Log { .. }
-            | Line::Attachment(_)
-            | Line::Reloaded { .. },
+            | Line::Attachment(_),
         ) => None,
     }
 }

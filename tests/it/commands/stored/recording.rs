@@ -63,11 +63,10 @@ fn a_recording_cannot_decide_what_happens_next() {
             }),
         ),
         (
-            "Line.Approval.answer",
+            "Event.Approval.answer",
             Box::new(|line| {
-                if line["record"] == "approval" {
-                    line["answer"] = json!("allowed");
-                    line.as_object_mut().unwrap().remove("reason");
+                if line["event"]["answer"]["answer"] == "refused" {
+                    line["event"]["answer"] = json!({"answer": "allowed"});
                 }
             }),
         ),
@@ -83,7 +82,7 @@ fn a_recording_cannot_decide_what_happens_next() {
         assert!(fs::read(project.path("r.jsonl")).unwrap() != before, "{row}");
         let (code, _, runs) = replay();
         // An approval without a recorded run fails.
-        let expected = if row == "Line.Approval.answer" { Some(1) } else { Some(0) };
+        let expected = if row == "Event.Approval.answer" { Some(1) } else { Some(0) };
         assert_eq!((code, runs.as_str()), (expected, "look\n"), "{row}");
     }
     assert_eq!((server.posts().len(), elsewhere.connections()), (2, 0));

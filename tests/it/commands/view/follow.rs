@@ -62,9 +62,9 @@ fn a_growing_recording_is_printed_until_its_end() {
     let expected = [
         "prompt count",
         "fault  http_503: Loading model",
-        "retry  attempt 2: after http_503",
+        "retry  attempt 2: HTTP 503: Loading model",
         "tool   count {\"text\":\"abc\"} → {\"length\":3}",
-        "tool   count {\"text\":7} → failed: not run",
+        "tool   count {\"text\":7} → failed: count.text: 7 is not of type \"string\"",
         "signal done {\"summary\":\"counted\"}",
     ];
     assert_eq!(lines, expected);

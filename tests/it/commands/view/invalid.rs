@@ -86,7 +86,7 @@ fn incomplete_and_invalid_files_are_reported() {
     fs::create_dir(project.path("folder")).unwrap();
     let unknown =
         "unknown format; expected a recording (`deftool run --record`, `deftool chat --record`), a journal";
-    let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"version\":2", "\"version\":9", 1);
+    let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"version\":3", "\"version\":9", 1);
     let mut broken = whole.clone();
     broken.extend_from_slice(b"{\"record\":\n{}\n");
     let line = newer.lines().count() + 1;
