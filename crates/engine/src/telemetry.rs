@@ -29,7 +29,7 @@ mod export {
     use std::time::Duration;
 
     use deftool_lang::text::{count, readable};
-    use deftool_otel::{Lost, Settings, Telemetry};
+    use deftool_otel::{Lost, Telemetry};
     use deftool_record::{Redaction, Secrets};
     use deftool_worker::Observer;
 
@@ -63,11 +63,10 @@ mod export {
     /// Starts the export, if the environment names a collector. Reports what cannot be used: a request does not fail
     /// because of it.
     fn start(notices: &Notices) -> Option<Telemetry> {
-        let report = |reason: String| {
+        Telemetry::from_environment().unwrap_or_else(|reason| {
             notices.send(&format!("warning: no telemetry is exported: {}", readable(&reason)));
-        };
-        let settings = Settings::from_environment().map_err(|error| report(error.to_string())).ok()??;
-        Telemetry::start(settings).map_err(|error| report(error.to_string())).ok()
+            None
+        })
     }
 
     pub(super) fn finish(notices: &Notices) {

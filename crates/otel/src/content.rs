@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::attribute::cut;
-use crate::convention::{INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT};
+use crate::convention::{INPUT_MESSAGES, OUTPUT_MESSAGES};
 
 /// Maximum length of a text that is kept until it is exported, in bytes.
 const MAX_CAPTURED: usize = 128 << 10;
@@ -19,59 +19,22 @@ const MAX_CAPTURED: usize = 128 << 10;
 const MAX_PART: usize = 16 << 10;
 const MAX_ATTRIBUTE: usize = 64 << 10;
 
-/// The content of an operation.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// The conversation and the answer.
-    Messages { input: Vec<Arc<Message>>, output: ReplyContent },
-    /// Arguments, and the result or the error, as JSON text.
-    Call { arguments: String, result: Option<String> },
-}
-
 /// The content of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyContent {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    pub(crate) calls: Vec<CallContent>,
+    /// Parts of [`call_part`].
+    pub(crate) calls: Vec<Value>,
     pub(crate) finish_reason: String,
 }
 
-/// A call in a reply. The arguments are JSON text.
-#[derive(Debug)]
-pub(crate) struct CallContent {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) arguments: String,
-}
-
-impl Content {
-    /// Returns the size in memory that is not shared with the request, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        match self {
-            Self::Messages { output, .. } => {
-                let calls: usize = output.calls.iter().map(|call| call.arguments.len()).sum();
-                output.text.len() + output.reasoning.len() + calls
-            }
-            Self::Call { arguments, result } => arguments.len() + result.as_ref().map_or(0, String::len),
-        }
-    }
-
-    /// Returns the attributes, without secrets.
-    pub(crate) fn into_attributes(self, redaction: &Redaction) -> Vec<KeyValue> {
-        let attribute = |name: &'static str, text: String| KeyValue::new(name, text);
-        match self {
-            Self::Messages { input, output } => vec![
-                attribute(INPUT_MESSAGES, input_messages(&input, redaction)),
-                attribute(OUTPUT_MESSAGES, output_messages(&output, redaction)),
-            ],
-            Self::Call { arguments, result } => {
-                let arguments = attribute(TOOL_ARGUMENTS, json_attribute(&arguments, redaction));
-                let result = result.map(|result| attribute(TOOL_RESULT, json_attribute(&result, redaction)));
-                std::iter::once(arguments).chain(result).collect()
-            }
-        }
-    }
+/// Returns the attributes of a conversation and the answer, without secrets.
+pub(crate) fn messages(input: &[Arc<Message>], output: ReplyContent, redaction: &Redaction) -> [KeyValue; 2] {
+    [
+        KeyValue::new(INPUT_MESSAGES, input_messages(input, redaction)),
+        KeyValue::new(OUTPUT_MESSAGES, output_messages(output, redaction)),
+    ]
 }
 
 /// Appends `text`, up to [`MAX_CAPTURED`] bytes in total.
@@ -149,8 +112,8 @@ fn input_message(message: &Message) -> Value {
                 parts.push(text(content));
             }
             parts.extend(tool_calls.iter().map(|call| {
-                let arguments = parsed(start_of(&call.function.arguments, MAX_CAPTURED));
-                json!({"type": "tool_call", "id": call.id, "name": call.function.name, "arguments": arguments})
+                let arguments = start_of(&call.function.arguments, MAX_CAPTURED);
+                call_part(&call.id, &call.function.name, arguments)
             }));
             json!({"role": "assistant", "parts": parts})
         }
@@ -162,7 +125,14 @@ fn input_message(message: &Message) -> Value {
     }
 }
 
-fn output_messages(reply: &ReplyContent, redaction: &Redaction) -> String {
+/// Returns a call as a part of a message. `arguments`: JSON text.
+pub(crate) fn call_part(id: &str, name: &str, arguments: &str) -> Value {
+    // An exit call has no id.
+    let id = (!id.is_empty()).then_some(id);
+    json!({"type": "tool_call", "id": id, "name": name, "arguments": parsed(arguments)})
+}
+
+fn output_messages(reply: ReplyContent, redaction: &Redaction) -> String {
     let mut parts = Vec::new();
     if !reply.reasoning.is_empty() {
         parts.push(json!({"type": "reasoning", "content": reply.reasoning}));
@@ -170,20 +140,16 @@ fn output_messages(reply: &ReplyContent, redaction: &Redaction) -> String {
     if !reply.text.is_empty() {
         parts.push(json!({"type": "text", "content": reply.text}));
     }
-    parts.extend(reply.calls.iter().map(|call| {
-        let CallContent { id, name, arguments } = call;
-        // An exit call has no id.
-        let id = (!id.is_empty()).then_some(id);
-        json!({"type": "tool_call", "id": id, "name": name, "arguments": parsed(arguments)})
-    }));
+    parts.extend(reply.calls);
     let mut message = json!([{"role": "assistant", "parts": parts, "finish_reason": reply.finish_reason}]);
     redaction.value(&mut message);
     shorten(&mut message);
     cut(message.to_string(), MAX_ATTRIBUTE)
 }
 
-fn json_attribute(text: &str, redaction: &Redaction) -> String {
-    let mut value = parsed(text);
+/// Returns arguments or a result as JSON text, without secrets.
+pub(crate) fn json_attribute(value: &impl Serialize, redaction: &Redaction) -> String {
+    let mut value = parsed(&captured_json(value));
     redaction.value(&mut value);
     shorten(&mut value);
     let text = match value {
@@ -224,11 +190,10 @@ mod tests {
             let text = format!("{}{secret} and more", "x".repeat(padding));
             let user = [Arc::new(Message::user(text.clone()))];
             let reply = ReplyContent { text: text.clone(), ..ReplyContent::default() };
-            let call = captured_json(&json!({ "a": text }));
             for shown in [
                 input_messages(&user, &redaction),
-                output_messages(&reply, &redaction),
-                json_attribute(&call, &redaction),
+                output_messages(reply, &redaction),
+                json_attribute(&json!({ "a": text }), &redaction),
                 json_attribute(&text, &redaction),
             ] {
                 assert!(!shown.contains("sk-01") && shown.contains("xx"), "{padding}");

@@ -4,12 +4,11 @@
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use deftool_otel::{Settings, Telemetry};
+//! use deftool_otel::Telemetry;
 //! use deftool_record::{Redaction, Secrets};
 //! use deftool_worker::WorkerConfig;
 //!
-//! if let Some(settings) = Settings::from_environment()? {
-//!     let telemetry = Telemetry::start(settings)?;
+//! if let Some(telemetry) = Telemetry::from_environment()? {
 //!     let redaction = Redaction::new(Some("the API key"), Secrets::default());
 //!     // The requests of a worker with this configuration are exported.
 //!     let config = WorkerConfig { observer: Some(telemetry.observer(redaction)), ..WorkerConfig::default() };
@@ -19,10 +18,10 @@
 //! # }
 //! ```
 //!
-//! [`Telemetry`] owns a thread with a bounded queue. The observer of a request builds an operation for each model call,
-//! each tool call and the request itself, and adds it to the queue when it has ended. The thread turns operations into
-//! spans and measurements and exports them. If the queue is full, or if the collector does not accept them, they are
-//! counted as lost: a request never waits.
+//! The observer of a request builds an operation for each model call, each tool call and the request itself. When an
+//! operation has ended, [`Telemetry`] measures it and adds its span to the queue of the batch processor of the SDK, whose
+//! thread exports it. If the queue is full, or if the collector does not accept spans, they are counted as lost: a request
+//! never waits.
 //!
 //! | file | |
 //! |---|---|
@@ -32,9 +31,9 @@
 //! | `observer` | observations of a request → operations |
 //! | `server` | provider, address and port of the model server |
 //! | `content` | messages, arguments and results: bounded, redacted, as JSON |
-//! | `queue` | the bounded queue |
 //! | `spans`, `metrics` | operations → spans and measurements |
-//! | `exporter` | the thread that exports |
+//! | `exporter` | the batch processor and the exporters |
+//! | `delivery` | the count of the spans that are not exported |
 //! | `client` | the HTTP client of the exporters |
 //!
 //! The names are those of the `GenAI` semantic conventions of OpenTelemetry, which are in development: the repository
@@ -47,14 +46,14 @@ mod attribute;
 mod client;
 mod content;
 mod convention;
+mod delivery;
 mod exporter;
 mod metrics;
 mod observer;
 mod operation;
-mod queue;
 mod server;
 mod settings;
 mod spans;
 
-pub use exporter::{Lost, Telemetry};
-pub use settings::{Settings, SettingsError};
+pub use delivery::Lost;
+pub use exporter::Telemetry;

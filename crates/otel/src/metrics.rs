@@ -1,15 +1,10 @@
 //! Measures operations.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
 use opentelemetry::metrics::{Histogram, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue, Value};
+use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::ResourceMetrics;
-use opentelemetry_sdk::metrics::reader::MetricReader;
-use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Temporality};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
 
 use crate::convention as names;
 use crate::operation::{Operation, OperationKind};
@@ -27,25 +22,21 @@ const CHAT: [&str; 7] = [
 const TOOL: [&str; 4] = [names::TOOL_NAME, names::TOOL_TYPE, names::AGENT, names::ERROR_TYPE];
 const AGENT: [&str; 3] = [names::AGENT, names::REQUEST_MODEL, names::ERROR_TYPE];
 
-/// The instruments, and the reader that collects their values.
+/// The instruments, and their provider with a thread that exports their values.
 pub(crate) struct Metrics {
-    reader: SharedReader,
-    /// Keeps the instruments connected with the reader.
-    _provider: SdkMeterProvider,
+    provider: SdkMeterProvider,
     tokens: Histogram<u64>,
     chat: Histogram<f64>,
     first_chunk: Histogram<f64>,
     output_chunk: Histogram<f64>,
     tool: Histogram<f64>,
     agent: Histogram<f64>,
-    has_values: bool,
 }
 
 impl Metrics {
-    pub(crate) fn new(resource: Resource, scope: InstrumentationScope, temporality: Temporality) -> Self {
-        let reader = SharedReader(Arc::new(ManualReader::builder().with_temporality(temporality).build()));
-        let provider =
-            SdkMeterProvider::builder().with_reader(reader.clone()).with_resource(resource).build();
+    pub(crate) fn new(exporter: MetricExporter, resource: Resource, scope: InstrumentationScope) -> Self {
+        let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter);
+        let provider = provider.with_resource(resource).build();
         let meter = provider.meter_with_scope(scope);
         let seconds = |name, about, boundaries: &[f64]| {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(about);
@@ -64,16 +55,13 @@ impl Metrics {
                 "The duration of a single agent invocation.",
                 &names::AGENT_SECONDS,
             ),
-            reader,
-            _provider: provider,
-            has_values: false,
+            provider,
         }
     }
 
     /// Measures a finished operation.
     #[allow(clippy::cast_precision_loss)] // milliseconds
-    pub(crate) fn measure(&mut self, operation: &Operation) {
-        self.has_values = true;
+    pub(crate) fn measure(&self, operation: &Operation) {
         match operation.kind {
             OperationKind::Agent => self.agent.record(operation.seconds(), &attributes(operation, &AGENT)),
             OperationKind::Tool => self.tool.record(operation.seconds(), &attributes(operation, &TOOL)),
@@ -98,40 +86,13 @@ impl Metrics {
         }
     }
 
-    /// Returns all values so far; `None`: there are none.
-    pub(crate) fn collect(&self) -> Option<ResourceMetrics> {
-        let mut values = ResourceMetrics::default();
-        self.has_values.then(|| self.reader.collect(&mut values)).and_then(Result::ok).map(|()| values)
+    /// Exports the values and ends the thread.
+    pub(crate) fn shutdown(&self) {
+        let _ = self.provider.shutdown();
     }
 }
 
 fn attributes(operation: &Operation, names: &[&'static str]) -> Vec<KeyValue> {
     let found = names.iter().filter_map(|name| Some(KeyValue::new(*name, operation.get(name)?.clone())));
     found.collect()
-}
-
-/// A reader that this module and the provider share.
-#[derive(Debug, Clone)]
-struct SharedReader(Arc<ManualReader>);
-
-impl MetricReader for SharedReader {
-    fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
-        self.0.register_pipeline(pipeline);
-    }
-
-    fn collect(&self, values: &mut ResourceMetrics) -> OTelSdkResult {
-        self.0.collect(values)
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        self.0.force_flush()
-    }
-
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.0.shutdown_with_timeout(timeout)
-    }
-
-    fn temporality(&self, kind: InstrumentKind) -> Temporality {
-        self.0.temporality(kind)
-    }
 }

@@ -12,11 +12,11 @@ use deftool_chat::{ChatRequest, Message, Reply, ReplyStatus};
 use deftool_lang::tool::{ToolCall, TraceContext};
 use deftool_record::{Redaction, RequestTrace, Session};
 use deftool_worker::{Observation, Observer, RequestObserver};
-use opentelemetry::Value as AttributeValue;
+use opentelemetry::{KeyValue, Value as AttributeValue};
 use serde_json::Value;
 
 use crate::attribute::{count, list_of};
-use crate::content::{CallContent, Content, ReplyContent, capture, captured_json};
+use crate::content::{ReplyContent, call_part, capture, captured_json, json_attribute, messages};
 use crate::convention as names;
 use crate::operation::{Operation, OperationKind, Spans};
 use crate::server::ModelServer;
@@ -148,8 +148,7 @@ impl ObservedRequest {
             attributes: Vec::with_capacity(16),
             error: None,
             gaps_ms: Vec::new(),
-            content: None,
-            redaction: Arc::clone(&self.redaction),
+            content: Vec::new(),
         };
         operation.set(names::OPERATION, kind.as_str());
         operation
@@ -157,6 +156,11 @@ impl ObservedRequest {
 
     fn send(&self, mut operation: Operation, end_ms: u64) {
         operation.end_ms = operation.start_ms.max(self.submitted_at_ms + end_ms);
+        self.finish(operation);
+    }
+
+    fn finish(&self, mut operation: Operation) {
+        operation.finish(&self.redaction);
         (self.sink)(operation);
     }
 
@@ -250,8 +254,8 @@ impl ObservedRequest {
         operation.set(names::TOOL_TYPE, "function");
         operation.set(names::TOOL_CALL_ID, call.id.clone());
         if self.captures_content {
-            let arguments = captured_json(&call.arguments);
-            operation.content = Some(Content::Call { arguments, result: None });
+            let arguments = json_attribute(&call.arguments, &self.redaction);
+            operation.content.push(KeyValue::new(names::TOOL_ARGUMENTS, arguments));
         }
         self.calls.insert(call.id.clone(), operation);
     }
@@ -266,8 +270,10 @@ impl ObservedRequest {
                 if let Some(mut operation) = self.calls.remove(id) {
                     let kind = error.as_ref().and_then(|error| error.get("kind")).and_then(Value::as_str);
                     operation.error = (!ok).then(|| kind.unwrap_or("failure").to_owned());
-                    if let Some(Content::Call { result: kept, .. }) = &mut operation.content {
-                        *kept = result.as_ref().or(error.as_ref()).map(captured_json);
+                    if let Some(result) = result.as_ref().or(error.as_ref()).filter(|_| self.captures_content)
+                    {
+                        let result = json_attribute(result, &self.redaction);
+                        operation.content.push(KeyValue::new(names::TOOL_RESULT, result));
                     }
                     self.send(operation, self.last_ms);
                 }
@@ -285,20 +291,17 @@ impl ObservedRequest {
     }
 
     fn capture_call(&mut self, id: &str, name: &str, arguments: &Value) {
-        self.capture(|output| {
-            let arguments = captured_json(arguments);
-            output.calls.push(CallContent { id: id.to_owned(), name: name.to_owned(), arguments });
-        });
+        self.capture(|output| output.calls.push(call_part(id, name, &captured_json(arguments))));
     }
 
     /// Ends the exchange with the model. `error`: the error of an exchange whose reply has not ended.
     fn end_chat(&mut self, error: Option<&str>) {
         let Some(Chat { mut operation, input, output, has_ended, .. }) = self.chat.take() else { return };
         if self.captures_content {
-            operation.content = Some(Content::Messages { input, output });
+            operation.content.extend(messages(&input, output, &self.redaction));
         }
         if has_ended {
-            (self.sink)(operation);
+            self.finish(operation);
         } else {
             operation.error = error.map(str::to_owned);
             self.send(operation, self.last_ms);
@@ -359,8 +362,7 @@ impl ObservedRequest {
             if self.captures_content {
                 let mut output = ReplyContent { finish_reason: reason.to_owned(), ..ReplyContent::default() };
                 capture(&mut output.text, &outcome.text);
-                let input = std::mem::take(&mut self.conversation);
-                operation.content = Some(Content::Messages { input, output });
+                operation.content.extend(messages(&self.conversation, output, &self.redaction));
             }
         }
         self.send(operation, self.last_ms);

@@ -1,13 +1,10 @@
 //! An operation of a request that has ended.
 
-use std::sync::Arc;
-
 use deftool_lang::tool::TraceContext;
 use deftool_record::Redaction;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 
 use crate::attribute::cut;
-use crate::content::Content;
 use crate::convention::ERROR_TYPE;
 
 /// Maximum length of a text attribute, in bytes. Content has its own limits.
@@ -58,9 +55,8 @@ pub(crate) struct Operation {
     pub(crate) error: Option<String>,
     /// The times between the chunks of a reply, in milliseconds.
     pub(crate) gaps_ms: Vec<u32>,
-    /// Messages, arguments, results and error messages.
-    pub(crate) content: Option<Content>,
-    pub(crate) redaction: Arc<Redaction>,
+    /// Attributes with messages, arguments and results, without secrets.
+    pub(crate) content: Vec<KeyValue>,
 }
 
 impl Operation {
@@ -86,18 +82,11 @@ impl Operation {
         self.end_ms.saturating_sub(self.start_ms) as f64 / 1e3
     }
 
-    /// Returns the size of the content in memory, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        self.content.as_ref().map_or(0, Content::size)
-    }
-
-    /// Removes secrets from all texts and adds the content as attributes. Takes long for long content, so it runs in the
-    /// thread that exports.
-    pub(crate) fn finish(&mut self) {
+    /// Removes secrets from all texts and adds the content.
+    pub(crate) fn finish(&mut self, redaction: &Redaction) {
         if let Some(error) = self.error.clone() {
             self.set(ERROR_TYPE, error);
         }
-        let redaction = &self.redaction;
         let redacted = |text: &str| cut(redaction.text(text), MAX_TEXT);
         for attribute in &mut self.attributes {
             let texts = match &mut attribute.value {
@@ -110,8 +99,6 @@ impl Operation {
             }
         }
         self.subject = redacted(&self.subject);
-        if let Some(content) = self.content.take() {
-            self.attributes.extend(content.into_attributes(redaction));
-        }
+        self.attributes.append(&mut self.content);
     }
 }

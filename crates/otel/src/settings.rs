@@ -7,43 +7,27 @@ use reqwest::Url;
 /// Time limit of an export.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is exported, and where. The exporters read the endpoints, headers and limits of each signal from the
-/// environment.
+/// What is exported, and where. The SDK reads the headers, the compression, the intervals and the size of the queue from
+/// the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The URL that receives spans; `None`: they are not exported.
     pub(crate) traces: Option<Url>,
     /// The URL that receives metrics; `None`: they are not exported.
     pub(crate) metrics: Option<Url>,
     /// Time limit of an export.
     pub(crate) timeout: Duration,
-    /// The value of `OTEL_SERVICE_NAME`.
-    pub(crate) service_name: Option<String>,
     /// Whether messages, arguments and results are exported.
     pub(crate) captures_content: bool,
 }
 
-/// A variable cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{variable}: {reason}")]
-pub struct SettingsError {
-    /// The variable.
-    pub variable: String,
-    /// One clause.
-    pub reason: String,
-}
-
 impl Settings {
-    /// Reads the environment variables. Returns `None` if no endpoint is set, or if the export is disabled.
+    /// Reads the environment variables that `get` returns. Returns `None` if no endpoint is set, or if the export is
+    /// disabled.
     ///
     /// # Errors
-    /// If a variable has a value that is not supported.
-    pub fn from_environment() -> Result<Option<Self>, SettingsError> {
-        Self::read(&|name| std::env::var(name).ok())
-    }
-
-    /// Like [`Settings::from_environment`], with the variables that `get` returns.
-    fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, SettingsError> {
+    /// If a variable has a value that is not supported, as a message.
+    pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let value = |name: &str| get(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let is_true = |name: &str| value(name).is_some_and(|text| text.eq_ignore_ascii_case("true"));
         if is_true("OTEL_SDK_DISABLED") {
@@ -62,57 +46,35 @@ impl Settings {
             traces,
             metrics,
             timeout: timeout.map_or(TIMEOUT, Duration::from_millis),
-            service_name: value("OTEL_SERVICE_NAME"),
             captures_content,
         }))
     }
 }
 
 /// Returns the URL of a signal; `None`: it is not exported.
-fn signal(
-    signal: &str,
-    path: &str,
-    value: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Url>, SettingsError> {
-    let error = |variable: &str, reason: String| SettingsError { variable: variable.to_owned(), reason };
+fn signal(signal: &str, path: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<Option<Url>, String> {
+    // The variable of a signal takes precedence over the one of all signals.
+    let setting = |name: &str| {
+        let variables = [format!("OTEL_EXPORTER_OTLP_{signal}_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")];
+        variables.into_iter().find_map(|variable| value(&variable).map(|value| (variable, value)))
+    };
     if value(&format!("OTEL_{signal}_EXPORTER")).is_some_and(|exporter| exporter == "none") {
         return Ok(None);
     }
-    let (own, general) = (format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"), "OTEL_EXPORTER_OTLP_ENDPOINT");
-    let (variable, endpoint) = match (value(&own), value(general)) {
-        (Some(endpoint), _) => (own.as_str(), endpoint),
-        (None, Some(base)) => (general, format!("{}/{path}", base.trim_end_matches('/'))),
-        (None, None) => return Ok(None),
-    };
+    let Some((variable, mut endpoint)) = setting("ENDPOINT") else { return Ok(None) };
+    if !variable.contains(signal) {
+        endpoint = format!("{}/{path}", endpoint.trim_end_matches('/'));
+    }
     let url =
         Url::parse(&endpoint).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let url = url
-        .ok_or_else(|| error(variable, String::from("expected an HTTP URL such as http://localhost:4318")))?;
-    for variable in
-        [format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"), String::from("OTEL_EXPORTER_OTLP_PROTOCOL")]
-    {
-        if let Some(protocol) = value(&variable) {
-            if protocol != "http/protobuf" {
-                return Err(error(
-                    &variable,
-                    format!("unsupported protocol `{protocol}`; use `http/protobuf`"),
-                ));
-            }
-            break;
+    let url = url.ok_or_else(|| format!("{variable}: expected an HTTP URL such as http://localhost:4318"))?;
+    // The exporters ignore an unsupported protocol.
+    match setting("PROTOCOL") {
+        Some((variable, protocol)) if protocol != "http/protobuf" => {
+            Err(format!("{variable}: unsupported protocol `{protocol}`; use `http/protobuf`"))
         }
+        _ => Ok(Some(url)),
     }
-    for variable in
-        [format!("OTEL_EXPORTER_OTLP_{signal}_COMPRESSION"), String::from("OTEL_EXPORTER_OTLP_COMPRESSION")]
-    {
-        if let Some(compression) = value(&variable) {
-            if !matches!(compression.as_str(), "none" | "gzip") {
-                let reason = format!("unsupported compression `{compression}`; use `gzip` or `none`");
-                return Err(error(&variable, reason));
-            }
-            break;
-        }
-    }
-    Ok(Some(url))
 }
 
 #[cfg(test)]
@@ -135,7 +97,7 @@ mod tests {
                 let content = if settings.captures_content { " content" } else { "" };
                 format!("{} {}{content}", url(settings.traces), url(settings.metrics))
             }
-            Err(error) => error.to_string(),
+            Err(error) => error,
         }
     }
 
@@ -172,10 +134,6 @@ mod tests {
                     "METRICS_EXPORTER=none",
                 ],
                 "http://h:4318/v1/traces -",
-            ),
-            (
-                &[base, "EXPORTER_OTLP_COMPRESSION=zstd"],
-                "OTEL_EXPORTER_OTLP_COMPRESSION: unsupported compression `zstd`; use `gzip` or `none`",
             ),
             (
                 &["EXPORTER_OTLP_ENDPOINT=localhost:4317"],

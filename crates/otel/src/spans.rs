@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use crate::operation::{Operation, OperationKind};
 
 /// Returns the span of a finished operation; `None`: it has no span.
-pub(crate) fn span_of(operation: &Operation, scope: &InstrumentationScope) -> Option<SpanData> {
+pub(crate) fn span_of(operation: Operation, scope: &InstrumentationScope) -> Option<SpanData> {
     let spans = operation.spans.as_ref()?;
     let own = &spans.own;
     let state = TraceState::from_str(own.tracestate()).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn span_of(operation: &Operation, scope: &InstrumentationScope) -> Op
         name: operation.name().into(),
         start_time: time(operation.start_ms),
         end_time: time(operation.end_ms),
-        attributes: operation.attributes.clone(),
+        attributes: operation.attributes,
         dropped_attributes_count: 0,
         events: SpanEvents::default(),
         links: SpanLinks::default(),

@@ -53,7 +53,7 @@ pub use server::{NotReady, ServerOptions, WorkerState, WorkerStatus, is_port_fre
 pub use tools::{ProjectTools, TrustSource};
 pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, ReplayTransport,
-    Transport, TransportError, http_client, shown_url,
+    Transport, TransportError, http_client, root_cause, shown_url,
 };
 pub use worker::{
     AskError, ChooseError, DEFAULT_WORKER, Origin, RequestStream, ResumeError, SubmitError, SubmitRequest,

@@ -194,7 +194,7 @@ fn a_collector_that_fails_costs_one_warning() {
     };
     let raw = |bytes: &[u8]| Answer::default().then(Act::Write(bytes.to_vec()));
     for ((endpoint, _server), reason) in [
-        ((closed, None), "connection refused"),
+        ((closed, None), "Connection refused (os error "),
         (answering(Answer::silent()), "no response"),
         (answering(Answer::whole(400, &[], "no")), "HTTP 400"),
         (answering(Answer::whole(503, &[("retry-after", "3600")], "")), "HTTP 503"),
@@ -209,10 +209,43 @@ fn a_collector_that_fails_costs_one_warning() {
         let ended = export_to(&project, &endpoint, &arguments, &[]);
         assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), REPLY), "{ended:?}");
         let warning = format!("warning: 4 spans lost: {endpoint}/v1/traces: {reason}");
-        let last = ended.stderr.lines().last();
-        assert_eq!((last, ended.stderr.matches("warning").count()), (Some(warning.as_str()), 1), "{ended:?}");
+        let last = ended.stderr.lines().last().unwrap();
+        assert!(last.starts_with(&warning) && ended.stderr.matches("warning").count() == 1, "{ended:?}");
         assert_eq!((model.posts().len(), web.posts().len()), (2, 1));
     }
+}
+
+#[test]
+fn a_collector_that_is_busy_gets_the_spans_later() {
+    let collector = Server::answering_all(|nth, _| Answer::whole(if nth == 0 { 503 } else { 200 }, &[], ""));
+    let project = project();
+    let (_web, url) = web();
+    let model = model("fetch", &url);
+    let arguments = ["run", PROMPT, "--trust", "--endpoint", &model.endpoint()];
+    let ended = export_to(&project, &format!("http://{}", collector.address()), &arguments, &[]);
+    assert_eq!((ended.code, ended.stderr.matches("warning").count()), (Some(0), 0), "{ended:?}");
+    let lines: Vec<String> = collector.posts().into_iter().map(|post| post.line).collect();
+    assert_eq!(lines, ["POST /v1/traces", "POST /v1/traces", "POST /v1/metrics"]);
+}
+
+#[test]
+fn spans_that_do_not_fit_into_the_queue_are_reported() {
+    let (collector, project) = (Collector::start(), project());
+    let (_web, url) = web();
+    let model = model("fetch", &url);
+    let arguments = ["run", PROMPT, "--trust", "--endpoint", &model.endpoint()];
+    let queue = [("OTEL_BSP_MAX_QUEUE_SIZE", "0")];
+    let ended = export_to(&project, &collector.endpoint(), &arguments, &queue);
+    assert!(ended.stderr.ends_with("warning: 4 spans lost: the queue was full\n"), "{ended:?}");
+    assert_eq!(collector.metrics()["gen_ai.invoke_agent.duration"][0].count, 1);
+}
+
+#[test]
+fn metrics_are_exported_without_spans() {
+    let collector = Collector::start();
+    run(&collector, "fetch", &[], &[("OTEL_TRACES_EXPORTER", "none")]);
+    assert!(collector.spans().is_empty());
+    assert_eq!(collector.metrics()["gen_ai.invoke_agent.duration"][0].count, 1);
 }
 
 #[test]

@@ -76,8 +76,7 @@ fn spans_of(sequence: &str) -> Value {
     operations.into_iter().map(shown).collect()
 }
 
-fn shown(mut operation: Operation) -> Value {
-    operation.finish();
+fn shown(operation: Operation) -> Value {
     let attributes: Map<String, Value> = operation
         .attributes
         .iter()

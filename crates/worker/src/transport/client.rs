@@ -72,7 +72,7 @@ pub(super) fn is_refused(error: &reqwest::Error) -> bool {
 }
 
 /// Returns the text of the innermost error. The outer errors add no information.
-pub(super) fn root_cause(error: &reqwest::Error) -> String {
+pub fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -21,7 +21,7 @@ pub use interface::{Incoming, Outgoing, Page, PageResponse, Transport, Transport
 pub use probe::{Credentials, ProbeError};
 pub use replay::ReplayTransport;
 
-pub use client::http_client;
+pub use client::{http_client, root_cause};
 pub use url::shown_url;
 
 pub(crate) use interface::api_path;
