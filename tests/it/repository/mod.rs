@@ -6,4 +6,5 @@ mod cycles;
 mod docs;
 mod examples;
 mod readme;
+mod reference;
 mod schemas;
