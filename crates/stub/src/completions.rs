@@ -74,19 +74,25 @@ pub(super) fn chunks(reply: &Reply, format: &AnswerFormat) -> Vec<Chunk> {
 }
 
 /// Returns the whole reply, for requests without `stream`.
-pub(super) fn whole(reply: &Reply, format: &AnswerFormat) -> Value {
-    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
-    for part in &reply.parts {
-        match part {
-            Part::Text(piece) => text.push_str(piece),
-            Part::Reasoning(piece) => reasoning.push_str(piece),
-            Part::Tokens(count) => text.extend((1..=*count).map(token)),
-            Part::Call { name, arguments, id } => {
-                let function = json!({"name": name, "arguments": arguments});
-                let id = call_id(id.as_deref(), calls.len());
-                calls.push(json!({"id": id, "type": "function", "function": function}));
+pub(super) fn whole(chunks: &[Chunk], model: &str) -> Value {
+    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::<Value>::new());
+    let (mut finish, mut usage) = (Value::Null, Value::Null);
+    let mut entries = number_calls(chunks).0.into_iter();
+    for Chunk { json, .. } in chunks {
+        usage = json.get("usage").cloned().unwrap_or(usage);
+        let Some(choice) = json.pointer("/choices/0") else { continue };
+        finish = choice.get("finish_reason").filter(|reason| !reason.is_null()).cloned().unwrap_or(finish);
+        let member = |name: &str| choice.get("delta").and_then(|delta| delta.get(name));
+        text.push_str(member("content").and_then(Value::as_str).unwrap_or_default());
+        reasoning.push_str(member("reasoning_content").and_then(Value::as_str).unwrap_or_default());
+        for entry in member("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            let Some((call, is_first)) = entries.next() else { continue };
+            let known = calls.get_mut(call).and_then(|call| call.pointer_mut("/function/arguments"));
+            match (known, entry.pointer("/function/arguments")) {
+                _ if is_first => calls.push(without_index(entry.clone())),
+                (Some(Value::String(known)), Some(Value::String(piece))) => known.push_str(piece),
+                _ => {}
             }
-            Part::Wait(_) => {}
         }
     }
     let content = if text.is_empty() { Value::Null } else { Value::String(text) };
@@ -99,11 +105,19 @@ pub(super) fn whole(reply: &Reply, format: &AnswerFormat) -> Value {
     if !calls.is_empty() {
         message.insert(String::from("tool_calls"), Value::Array(calls));
     }
-    let choice = json!({"index": 0, "message": message, "finish_reason": reply.finish_reason()});
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish});
     json!({
-        "id": ID, "object": "chat.completion", "created": CREATED, "model": format.model,
-        "choices": [choice], "usage": reply.usage_json(),
+        "id": ID, "object": "chat.completion", "created": CREATED, "model": model,
+        "choices": [choice], "usage": usage,
     })
+}
+
+/// Returns an entry of `tool_calls` as a whole message has it.
+fn without_index(mut entry: Value) -> Value {
+    if let Value::Object(members) = &mut entry {
+        members.shift_remove("index");
+    }
+    entry
 }
 
 pub(super) fn chunk_json(model: &str, choices: Value) -> Value {
@@ -198,17 +212,14 @@ mod tests {
 
     use super::*;
 
-    fn format(is_stream: bool) -> AnswerFormat {
-        AnswerFormat { is_stream, ..AnswerFormat::stream(Api::ChatCompletions) }
-    }
-
     #[test]
     fn streamed_and_whole_replies_have_the_same_content() {
         let reply = Reply::new().text("one two").call("f", &json!({"a": "a rather long argument"})).text("!");
-        let whole = whole(&reply, &format(false));
+        let chunks = chunks(&reply, &AnswerFormat::stream(Api::ChatCompletions));
+        let whole = whole(&chunks, "m");
         let message = &whole["choices"][0]["message"];
         let (mut text, mut arguments, mut finish) = (String::new(), String::new(), String::new());
-        for Chunk { json, .. } in chunks(&reply, &format(true)) {
+        for Chunk { json, .. } in chunks {
             let choice = &json["choices"][0];
             text += choice["delta"]["content"].as_str().unwrap_or_default();
             arguments +=

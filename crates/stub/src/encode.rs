@@ -4,13 +4,16 @@
 //! applied at these stages, so that they can be combined with any reply. For the other APIs the chunks, including their
 //! faults, are converted to events ([`responses`], [`messages`]).
 
+use std::time::Duration;
+
 use deftool_chat::Api;
+use serde_json::Value;
 
 use super::answer::{Answer, DONE, event, named_event};
 use super::completions::{chunks, whole};
 use super::fault::Injection;
 use super::messages;
-use super::model::{AnswerFormat, Chunk, EncodedReply, Ending, Piece};
+use super::model::{AnswerFormat, Chunk, EncodedReply, Ending, MODEL, Piece};
 use super::reply::{Part, Reply};
 use super::request::Received;
 use super::responses;
@@ -80,12 +83,67 @@ impl Reply {
 
     /// Returns the whole reply, for requests without `stream`.
     pub(super) fn whole(&self, format: &AnswerFormat) -> String {
-        let whole_chunks = || chunks(&Self { ending: Ending::Whole, ..self.clone() }, format);
-        let json = match format.api {
-            Api::ChatCompletions => whole(self, format),
-            Api::Responses => responses::whole(whole_chunks(), &format.model),
-            Api::Messages => messages::whole(whole_chunks(), &format.model),
-        };
-        json.to_string()
+        let reply = Self { ending: Ending::Whole, ..self.clone() };
+        let format = AnswerFormat { has_usage: true, ..format.clone() };
+        whole_of(format.api, chunks(&reply, &format), &format.model).to_string()
     }
+}
+
+impl Answer {
+    /// Returns a complete stream in the format of `api`, converted from these chunks ([`encode_events`]).
+    pub fn reply(api: Api, chunks: &[Value]) -> Self {
+        let begun = Self::begun(api, chunks);
+        let answer = if api == Api::ChatCompletions { begun.done() } else { begun };
+        answer.end()
+    }
+
+    /// Returns the events of a stream in the format of `api`, converted from these chunks ([`encode_events`]), without the
+    /// end of the body.
+    pub fn begun(api: Api, chunks: &[Value]) -> Self {
+        let format = if api == Api::ChatCompletions { event } else { named_event };
+        encode_events(api, chunks).iter().fold(Self::stream(), |answer, json| answer.piece(format(json)))
+    }
+}
+
+/// Converts the chunks of a chat completions stream to the events of `api`, as a gateway in front of such a server does.
+/// Without a finish reason the events have no end, like a stream that was cut off.
+///
+/// ```
+/// use deftool_chat::Api;
+/// use deftool_stub::{delta, encode_events, finish};
+///
+/// let events = encode_events(Api::Messages, &[delta("Hello"), finish("stop")]);
+/// let last = events.last().ok_or("no events")?;
+/// assert_eq!(last["type"], "message_stop");
+/// # Ok::<(), &str>(())
+/// ```
+pub fn encode_events(api: Api, chunks: &[Value]) -> Vec<Value> {
+    let model = model_of(chunks);
+    let events = match api {
+        Api::ChatCompletions => return chunks.to_vec(),
+        Api::Responses => responses::events(timed(chunks), model),
+        Api::Messages => messages::events(timed(chunks), model),
+    };
+    events.into_iter().map(|event| event.json).collect()
+}
+
+/// Converts the chunks of a chat completions stream to the whole reply of `api`, for requests without `stream`.
+pub fn encode_whole(api: Api, chunks: &[Value]) -> Value {
+    whole_of(api, timed(chunks), model_of(chunks))
+}
+
+fn whole_of(api: Api, chunks: Vec<Chunk>, model: &str) -> Value {
+    match api {
+        Api::ChatCompletions => whole(&chunks, model),
+        Api::Responses => responses::whole(chunks, model),
+        Api::Messages => messages::whole(chunks, model),
+    }
+}
+
+fn model_of(chunks: &[Value]) -> &str {
+    chunks.iter().find_map(|chunk| chunk.get("model")?.as_str()).unwrap_or(MODEL)
+}
+
+fn timed(chunks: &[Value]) -> Vec<Chunk> {
+    chunks.iter().map(|json| Chunk { wait: Duration::ZERO, json: json.clone() }).collect()
 }

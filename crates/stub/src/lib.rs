@@ -54,6 +54,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 pub use answer::{Act, Answer, call, delta, event, finish, usage};
+pub use encode::{encode_events, encode_whole};
 pub use fault::Fault;
 pub use faults::{GROUPS, Group};
 pub use model::Ending;

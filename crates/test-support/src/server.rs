@@ -7,7 +7,9 @@ use std::time::Instant;
 use deftool_stub::Stub;
 
 use crate::HANG_LIMIT;
-pub use deftool_stub::{Act, Answer, Received, call, delta, event, finish, usage};
+pub use deftool_stub::{
+    Act, Answer, Received, call, delta, encode_events, encode_whole, event, finish, usage,
+};
 use serde_json::json;
 
 /// Reads the conversation in a request.

@@ -134,7 +134,7 @@ pub(super) struct Exchange {
     pub(super) is_answered: bool,
     /// Whether the body has ended.
     pub(super) is_over: bool,
-    /// The number of received token counts.
+    /// The number of received token counts: one, even if they are repeated.
     pub(super) usages: u64,
     pub(super) clock: StreamClock,
 }
@@ -184,7 +184,7 @@ impl Exchange {
 
     /// Whether the answer reports that the model is loading.
     pub(super) fn reports_loading(&self) -> bool {
-        self.is_delivered() && self.script.features.contains(&"head: loading")
+        self.is_delivered() && self.script.has("head: loading")
     }
 
     /// Whether the whole content of the reply was received. Token counts may follow.
@@ -230,7 +230,7 @@ impl Exchange {
         let whole: Vec<Frame> = self.script.frames.iter().skip(self.frames).take(frames).cloned().collect();
         self.frames += frames;
         self.text += whole.iter().map(|frame| frame.text).sum::<usize>();
-        self.usages += whole.iter().filter(|frame| frame.is_usage).count() as u64;
+        self.usages = self.usages.max(whole.iter().any(|frame| frame.is_usage).into());
         if self.script.head != Head::Ok {
             return None;
         }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `plan` | the plan of a run, generated before it starts |
 //! | `script`, `reply`, `pages`, `tools` | behavior of the server and the tools |
-//! | `completions`, `responses`, `wire` | formats of the two APIs |
+//! | `stream`, `wire` | formats of the APIs: replies, request bodies |
 //! | `submission` | options and prior conversation of a request |
 //! | `refusals` | refused request features, and the body fallbacks that must follow |
 //! | `answer` | sends a script as the answer of the server |
@@ -20,24 +20,22 @@
 
 mod actors;
 mod answer;
-mod completions;
 mod coverage;
 mod dice;
 mod facade;
 mod faults;
 mod invariants;
 mod ledger;
-mod messages;
 mod oracle;
 mod pages;
 mod plan;
 mod refusals;
 mod replay;
 mod reply;
-mod responses;
 mod script;
 mod sent;
 mod sim;
+mod stream;
 mod submission;
 mod tools;
 mod tracker;

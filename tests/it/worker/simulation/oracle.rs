@@ -175,7 +175,7 @@ fn of_status(
         return again;
     };
     let Some(exchange) = turn.exchanges.last() else { return again };
-    let has = |feature: &str| exchange.script.features.contains(&feature);
+    let has = |feature: &str| exchange.script.has(feature);
     let is_read = exchange.is_delivered();
     if exchange.next_body_fallback(&case.body_fallbacks, config.run.fallback).is_some() {
         return again;

@@ -1,10 +1,8 @@
 //! Scripted replies with status 200: text, reasoning, calls of every kind, and the end.
 
-use deftool_chat::Api;
 use deftool_lang::schema::ToolKind;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::completions::completion;
 use super::dice::Dice;
 use super::script::{ExchangeContext, Form, Frame, Part, ReplyEnd, Script, ScriptedCall, Tail, Written};
 use super::tools::{Generation, copied_payload};
@@ -56,7 +54,7 @@ impl Reply<'_, '_> {
             (4, "reply: JSON, not a stream"),
             (3, "reply: noise"),
         ]);
-        self.script.features.push(kind);
+        self.count(kind);
         match kind {
             "reply: empty" => self.write_empty(),
             "reply: garbage" => self.write_garbage(),
@@ -80,8 +78,8 @@ impl Reply<'_, '_> {
         self.script
     }
 
-    pub(super) fn count(&mut self, feature: &'static str) {
-        self.script.features.push(feature);
+    pub(super) fn count(&mut self, feature: &str) {
+        self.script.features.push(feature.to_owned());
     }
 
     pub(super) fn words(&mut self) -> String {
@@ -225,7 +223,7 @@ impl Reply<'_, '_> {
         self.script.content.end = ReplyEnd::Truncated;
     }
 
-    pub(super) fn push(&mut self, data: &Value, frame: Frame) {
+    pub(super) fn push(&mut self, data: &str, frame: Frame) {
         let (prefix, end) = *self.dice.pick(&[
             ("data: ", "\n\n"),
             ("data: ", "\n\n"),
@@ -235,40 +233,6 @@ impl Reply<'_, '_> {
             ("event: message\nid: 3\ndata: ", "\n\n"),
         ]);
         self.script.frames.push(Frame { bytes: format!("{prefix}{data}{end}").into_bytes(), ..frame });
-    }
-
-    /// Sets the end of a reply without a finish reason. Returns whether `kind` is such a reply.
-    pub(super) fn ends_without_finish(&mut self, kind: &'static str) -> bool {
-        let is_silent = self.script.frames.iter().all(|frame| !frame.is_token);
-        let (end, tail) = match kind {
-            "reply: breaks" => (ReplyEnd::Incomplete, Tail::Break),
-            "reply: falls silent" => (ReplyEnd::Incomplete, Tail::Silence),
-            "reply: no finish reason" if is_silent => (ReplyEnd::Empty, Tail::End),
-            "reply: no finish reason" => (ReplyEnd::Incomplete, Tail::End),
-            _ => return false,
-        };
-        self.script.content.end = end;
-        self.script.tail = tail;
-        true
-    }
-
-    fn write_stream(&mut self, kind: &'static str) {
-        match self.context.api {
-            Api::ChatCompletions => self.write_chunks(kind),
-            Api::Responses => self.write_events(kind),
-            Api::Messages => self.write_blocks(kind),
-        }
-    }
-
-    /// Writes the whole reply as JSON.
-    fn write_json(&mut self) {
-        let body = match self.context.api {
-            Api::ChatCompletions => completion(&self.script.content),
-            Api::Responses => self.response(),
-            Api::Messages => self.message(),
-        };
-        // The content is only known at the end.
-        self.script.frames.push(Frame { bytes: body.to_string().into_bytes(), ..Frame::default() });
     }
 
     fn write_empty(&mut self) {
@@ -293,11 +257,7 @@ impl Reply<'_, '_> {
         self.script.content.end = ReplyEnd::Incomplete;
         if self.dice.chance(50) {
             self.script.content.parts.push(Part::Plain(String::from("so far")));
-            match self.context.api {
-                Api::ChatCompletions => self.push_text("so far"),
-                Api::Responses => self.push_output_text("so far", &json!({})),
-                Api::Messages => self.push_message_text("so far"),
-            }
+            self.write_text("so far");
         }
         let before = self.context.stall.mul_f64(0.7);
         let ping = Frame { before, bytes: b": ping\n\n".to_vec(), ..Frame::default() };

@@ -31,7 +31,7 @@ pub(super) struct ExchangeContext<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     /// Its coverage names.
-    pub(super) features: Vec<&'static str>,
+    pub(super) features: Vec<String>,
     /// The delay of the head. `None`: the head is never sent.
     pub(super) head_after: Option<Duration>,
     pub(super) head: Head,
@@ -164,12 +164,16 @@ pub(super) struct ScriptedCall {
 }
 
 impl Script {
+    pub(super) fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|own| own == feature)
+    }
+
     pub(super) fn write(dice: &mut Dice, context: &ExchangeContext<'_>) -> Self {
         if !context.streams {
             return Self::explanation(dice);
         }
         let (mut script, feature) = Self::head(dice, context);
-        script.features.push(feature);
+        script.features.push(feature.to_owned());
         match script.head {
             Head::Ok => Reply { dice, context, script }.write(),
             Head::Status { .. } => {
@@ -290,7 +294,7 @@ impl Script {
             }
             _ => Self::empty(Head::Ok),
         };
-        script.features.push("an empty stream is probed");
+        script.features.push(String::from("an empty stream is probed"));
         script.content.end = ReplyEnd::Empty;
         script
     }

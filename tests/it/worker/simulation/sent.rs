@@ -185,7 +185,9 @@ impl Conversation<'_> {
         let Ok(content) = serde_json::from_str::<Value>(content) else {
             return Err(format!("the result `{content}`"));
         };
-        if self.reported.contains(id) && content["error"]["kind"] != "unknown_tool" {
+        // A cancel may come before the report.
+        let is_reported = matches!(content["error"]["kind"].as_str(), Some("unknown_tool" | "canceled"));
+        if self.reported.contains(id) && !is_reported {
             return Err(format!("the result `{content}` of an unknown tool"));
         }
         let past = self.case.past.get(id).and_then(Option::as_ref);

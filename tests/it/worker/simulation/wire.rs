@@ -33,12 +33,14 @@ fn of_items(items: &[Value]) -> Result<Vec<Value>, String> {
                 let is_assistant = role == "assistant";
                 let part = item.pointer("/content/0").unwrap_or(&Value::Null);
                 let is_good = part["type"] == if is_assistant { "output_text" } else { "input_text" };
-                let has_id = item["id"].as_str().is_some_and(|id| id.starts_with("msg_"));
+                // The items of a reply with reasoning are returned as they came, some without an id.
+                let has_id = item["id"].as_str().is_none_or(|id| id.starts_with("msg_"));
                 if !is_good || !part["text"].is_string() || (is_assistant && !has_id) {
                     return Err(format!("the item {item}"));
                 }
                 messages.push(json!({"role": role, "content": part["text"]}));
             }
+            (Some("reasoning"), None) => {}
             (Some("function_call"), None) => {
                 let function = json!({"name": item["name"], "arguments": item["arguments"]});
                 let call = json!({"id": item["call_id"], "type": "function", "function": function});

@@ -5,23 +5,19 @@
 
 #[path = "../../../../../tests/it/worker/simulation/answer.rs"]
 mod answer;
-#[path = "../../../../../tests/it/worker/simulation/completions.rs"]
-mod completions;
 #[path = "../../../../../tests/it/worker/simulation/dice.rs"]
 mod dice;
-#[path = "../../../../../tests/it/worker/simulation/messages.rs"]
-mod messages;
 #[path = "../../../../../tests/it/worker/simulation/plan.rs"]
 mod plan;
 #[path = "../../../../../tests/it/worker/simulation/refusals.rs"]
 mod refusals;
 #[path = "../../../../../tests/it/worker/simulation/reply.rs"]
 mod reply;
-#[path = "../../../../../tests/it/worker/simulation/responses.rs"]
-mod responses;
 pub(crate) mod scenario;
 #[path = "../../../../../tests/it/worker/simulation/script.rs"]
 mod script;
+#[path = "../../../../../tests/it/worker/simulation/stream.rs"]
+mod stream;
 #[path = "../../../../../tests/it/worker/simulation/submission.rs"]
 mod submission;
 #[path = "../../../../../tests/it/worker/simulation/tools.rs"]

@@ -54,7 +54,7 @@ impl Simulation {
         let budget_left = self.facade().status(&id).map(|status| status.budget_left);
         let mut ledger = self.ledger();
         for feature in &script.features {
-            ledger.count(*feature);
+            ledger.count(feature);
         }
         let mut last_turns = 0;
         let case = ledger.cases.get_mut(&number).expect("it was submitted");
