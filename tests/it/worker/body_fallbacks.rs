@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deftool_chat::request::Event;
 use deftool_chat::{
     Api, BodyFallback, BodyForm, Capabilities, ChatRequest, Message, MessageToolCall, classify_http_error,
     next_body_fallback,
@@ -250,20 +249,12 @@ async fn tools_for_a_model_without_tool_support_are_described_in_the_prompt_or_f
     let ended = ask(&worker(&server, config)).await;
     assert_eq!(ended.text(), "fine");
     assert_eq!(ended.outcome.tool_iterations, 1);
-    let warnings = warnings(&ended);
+    let warnings = ended.warnings();
     assert!(warnings.iter().any(|text| text.contains("the model does not support tools")), "{warnings:?}");
     let posts = server.posts();
     assert_eq!(posts.len(), 3, "one rejection, two turns");
     assert_eq!(roles(&posts[2].body), "system user assistant user");
     assert!(posts[2].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[2].body);
-}
-
-fn warnings(ended: &Ended) -> Vec<String> {
-    let warning = |event: &Event| match event {
-        Event::Warning { message } => Some(message.clone()),
-        _ => None,
-    };
-    ended.events.iter().filter_map(warning).collect()
 }
 
 #[tokio::test]
@@ -278,7 +269,7 @@ async fn a_missing_required_call_causes_a_warning() {
         let ended = ask(&worker(&server, demand(choice))).await;
         assert_eq!(ended.text(), "I would rather talk.");
         assert!(
-            warnings(&ended).iter().any(|text| text.contains("required to call a tool but did not")),
+            ended.warnings().iter().any(|text| text.contains("required to call a tool but did not")),
             "{:?}",
             ended.events
         );
@@ -291,7 +282,7 @@ async fn a_missing_required_call_causes_a_warning() {
     ] {
         let server = Server::script([first, Answer::text("fine")]);
         let ended = ask(&worker(&server, demand(choice))).await;
-        assert_eq!(warnings(&ended), Vec::<String>::new(), "{:?}", ended.events);
+        assert_eq!(ended.warnings(), Vec::<&str>::new(), "{:?}", ended.events);
         for post in server.posts().iter().skip(1) {
             assert_eq!(post.body.get("tool_choice"), None, "forced once");
             assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
@@ -312,7 +303,7 @@ async fn a_prompt_that_ollama_truncated_causes_a_warning() {
         let ended = ask(&worker(&server, config)).await;
         assert_eq!(ended.text(), "fine");
         let has_warning =
-            warnings(&ended).iter().any(|text| text.contains("4096 tokens") && text.contains("num_ctx"));
+            ended.warnings().iter().any(|text| text.contains("4096 tokens") && text.contains("num_ctx"));
         assert_eq!(has_warning, expects_warning, "{dialect:?} {read}");
     }
 }
@@ -436,10 +427,6 @@ fn recorded_rejections_are_recognised() {
     }
 }
 
-fn over_responses(config: WorkerConfig) -> WorkerConfig {
-    WorkerConfig { api: Api::Responses, ..config }
-}
-
 /// The body fallbacks for the Responses API.
 #[tokio::test]
 async fn rejected_bodies_are_changed_for_the_responses_api() {
@@ -464,10 +451,10 @@ async fn rejected_bodies_are_changed_for_the_responses_api() {
             if is_rejected(&request.body) {
                 Answer::error(400, &[], message)
             } else {
-                super::responses::turn("fine", &[])
+                turn(Api::Responses, "fine", &[])
             }
         });
-        let mut config = over_responses(config_for(Dialect::OpenAi));
+        let mut config = WorkerConfig { api: Api::Responses, ..config_for(Dialect::OpenAi) };
         config.run.params = params(&extra);
         config.run.fallback = Fallback::On;
         let ended = ask(&worker(&server, config)).await;
@@ -479,10 +466,10 @@ async fn rejected_bodies_are_changed_for_the_responses_api() {
 #[tokio::test]
 async fn a_tool_is_forced_until_its_call_with_the_responses_api() {
     let server = Server::answering(|index, _| match index {
-        0 | 1 => super::responses::turn("", &[("look", "{}")]),
-        _ => super::responses::turn("fine", &[]),
+        0 | 1 => turn(Api::Responses, "", &[("look", "{}")]),
+        _ => turn(Api::Responses, "fine", &[]),
     });
-    let mut config = over_responses(config_for(Dialect::OpenAi));
+    let mut config = WorkerConfig { api: Api::Responses, ..config_for(Dialect::OpenAi) };
     config.run.params = params(&json!({"tool_choice": named("look")}));
     assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
     let choices: Vec<Value> = server.posts().iter().map(|post| post.body["tool_choice"].clone()).collect();
@@ -532,5 +519,5 @@ async fn the_largest_token_count_does_not_fail_the_request() {
     config.server.context = Some(4096);
     let ended = ask(&worker(&server, config)).await;
     assert_eq!(ended.text(), "fine");
-    assert!(warnings(&ended).iter().any(|text| text.contains("4096 tokens")));
+    assert!(ended.warnings().iter().any(|text| text.contains("4096 tokens")));
 }

@@ -198,12 +198,7 @@ async fn play(play: Play) -> Row {
     let calls: Vec<Value> =
         calls.lock().unwrap().iter().map(|call| json!([call.name, call.arguments])).collect();
     let warnings = ended.events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
-    let path = match play.api {
-        Api::ChatCompletions => "/v1/chat/completions",
-        Api::Responses => "/v1/responses",
-        Api::Messages => "/v1/messages",
-    };
-    let requests = stub.requests().iter().filter(|request| request.path() == path).count();
+    let requests = stub.requests().iter().filter(|request| request.path() == api_path(play.api)).count();
     assert_eq!(stub.failures(), [""; 0], "{name}");
     assert_eq!(worker.in_flight(), 0, "{name}: the slot is free");
     let signals = if GROUPS[0].members.iter().any(|member| member.name == name) {
@@ -330,7 +325,7 @@ async fn check_outcomes(api: Api) {
 
 #[test]
 fn the_tables_have_exactly_one_row_per_fault() {
-    for api in [Api::ChatCompletions, Api::Responses, Api::Messages] {
+    for api in Api::ALL {
         let names: HashSet<&str> = of(api).map(|fault| fault.name).collect();
         let expected = expected_rows(api);
         let rows: HashSet<&str> = expected.keys().map(String::as_str).collect();

@@ -9,7 +9,7 @@ use deftool_chat::{Api, Capabilities};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::{Dialect, Timers};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
-use deftool_test_support::server::Server;
+use deftool_test_support::server::{Answer, Server, call, delta, finish as end, usage};
 use deftool_worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -37,6 +37,29 @@ pub(crate) fn with_timers(change: impl FnOnce(&mut Timers)) -> WorkerConfig {
     let mut config = config();
     change(&mut config.timers);
     config
+}
+
+/// Returns the default configuration for an API.
+pub(crate) fn over(api: Api) -> WorkerConfig {
+    WorkerConfig { api, ..config() }
+}
+
+/// Returns the path of an API.
+pub(crate) fn api_path(api: Api) -> &'static str {
+    match api {
+        Api::ChatCompletions => "/v1/chat/completions",
+        Api::Responses => "/v1/responses",
+        Api::Messages => "/v1/messages",
+    }
+}
+
+/// Returns a complete reply with text and calls.
+pub(crate) fn turn(api: Api, text: &str, calls: &[(&str, &str)]) -> Answer {
+    let reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+    let calls = calls.iter().enumerate().map(|(index, (name, arguments))| call(index, name, arguments));
+    let chunks: Vec<Value> =
+        [delta(text)].into_iter().chain(calls).chain([end(reason), usage(10, 5)]).collect();
+    Answer::reply(api, &chunks)
 }
 
 /// A tool runner that calls a function.
@@ -132,6 +155,14 @@ impl Ended {
     pub(crate) fn names(&self) -> Vec<String> {
         let name = |event: &Event| json!(event)["type"].as_str().unwrap().to_owned();
         self.events.iter().map(name).collect()
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<&str> {
+        let warnings = self.events.iter().filter_map(|event| match event {
+            Event::Warning { message } => Some(message.as_str()),
+            _ => None,
+        });
+        warnings.collect()
     }
 
     pub(crate) fn retries(&self) -> Vec<(u32, u64, &str)> {

@@ -49,14 +49,6 @@ fn prompt(attachments: Vec<Attachment>) -> SubmitRequest {
     SubmitRequest { messages, ..SubmitRequest::default() }
 }
 
-fn warnings(ended: &Ended) -> Vec<&str> {
-    let warnings = ended.events.iter().filter_map(|event| match event {
-        Event::Warning { message } => Some(message.as_str()),
-        _ => None,
-    });
-    warnings.collect()
-}
-
 const LINE: &str = "[image: image/png, 64×64, 3 kB]";
 
 #[tokio::test]
@@ -64,7 +56,7 @@ async fn the_image_of_a_result_is_sent_beside_its_text() {
     let server = Server::script([looks(), Answer::text("A cat.")]);
     let worker = Worker::start(config(), camera(), http(&server.endpoint(), None));
     let ended = ask(&worker).await;
-    assert_eq!((ended.text(), warnings(&ended)), ("A cat.", vec![]));
+    assert_eq!((ended.text(), ended.warnings()), ("A cat.", vec![]));
     let finished = ended.events.iter().find_map(|event| match event {
         Event::ToolFinished { result, attachments, .. } => Some((result.clone(), attachments.clone())),
         _ => None,
@@ -95,7 +87,7 @@ async fn a_server_without_images_gets_the_text_after_one_more_request() {
     let [(2, 0, detail)] = ended.retries()[..] else { panic!("{:?}", ended.retries()) };
     assert!(detail.starts_with("sent again without images: "), "{detail}");
     let unsent = "image: image/png, 64×64, 3 kB; not sent: the server takes no images";
-    assert_eq!(warnings(&ended), [unsent]);
+    assert_eq!(ended.warnings(), [unsent]);
     let posts = server.posts();
     let last = &posts.last().unwrap().body;
     assert!(last.to_string().contains(unsent), "{last}");
@@ -103,7 +95,7 @@ async fn a_server_without_images_gets_the_text_after_one_more_request() {
     // The next request of the worker begins without images.
     let id = worker.submit(prompt(vec![image(3_000)])).unwrap();
     let again = finish(&worker, &id).await;
-    assert_eq!((again.retries(), warnings(&again)), (vec![], vec![unsent, unsent]));
+    assert_eq!((again.retries(), again.warnings()), (vec![], vec![unsent, unsent]));
 }
 
 /// One damaged image says nothing about the others.
@@ -128,7 +120,7 @@ async fn an_image_that_the_server_rejects_is_left_out_alone() {
         let id = worker.submit(request.clone()).unwrap();
         let ended = finish(&worker, &id).await;
         assert_eq!((ended.text(), ended.retries().len()), ("fine", retries), "{:?}", ended.events);
-        assert_eq!(warnings(&ended), expected);
+        assert_eq!(ended.warnings(), expected);
         // The conversation continues with the images that were accepted.
         request.messages = worker.conversation(&id).unwrap();
         request.messages.push(Message::user(image(3_000).line()));
@@ -144,7 +136,7 @@ async fn a_model_that_is_known_to_take_no_images_gets_none() {
     let worker = worker(&server, WorkerConfig { server: capable, api: Api::ChatCompletions, ..config() });
     let ended = finish(&worker, &worker.submit(prompt(vec![image(3_000)])).unwrap()).await;
     assert_eq!(ended.text(), "fine");
-    assert_eq!(warnings(&ended).len(), 1, "{:?}", ended.events);
+    assert_eq!(ended.warnings().len(), 1, "{:?}", ended.events);
     assert_eq!(server.posts().len(), 1);
 }
 

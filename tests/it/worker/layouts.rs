@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use deftool_chat::Api;
 use deftool_test_support::server::{Answer, Received, Server};
 use serde_json::{Value, json};
 
-use super::responses::turn;
+use super::harness::turn;
 use crate::support::project::Project;
 
 /// A server that rejects some requests.
@@ -97,8 +98,8 @@ fn breaks_mistral(request: &Received) -> bool {
 fn a_switch_to_the_responses_api_is_recorded_and_replayed() {
     let server = Server::answering(|index, request| match request.line.contains("responses") {
         false => Answer::whole(400, &[], OPENAI),
-        true if index == 1 => turn("Counting. ", &[("count", r#"{"text": "abc"}"#)]),
-        true => turn("Three.", &[]),
+        true if index == 1 => turn(Api::Responses, "Counting. ", &[("count", r#"{"text": "abc"}"#)]),
+        true => turn(Api::Responses, "Three.", &[]),
     });
     let project = Project::with_worker("(defworker :name \"w\" :model \"m\")");
     let run = ["run", "Count.", "--json", "--record", "a.jsonl", "--endpoint", &server.endpoint()];
@@ -129,11 +130,8 @@ fn a_rejected_layout_costs_one_request() {
             let is_call = accepted.fetch_add(1, Ordering::SeqCst) == 0;
             let calls = if is_call { &calls[..] } else { &[] };
             let text = if is_call { "" } else { "Three." };
-            match request.line.contains("responses") {
-                true => turn(text, calls),
-                false if is_call => Answer::calls(calls),
-                false => Answer::text(text),
-            }
+            let is_response = request.line.contains("responses");
+            turn(if is_response { Api::Responses } else { Api::ChatCompletions }, text, calls)
         });
         let worker = format!("(defworker :name \"w\" :model \"m\" :tool-budget 8 {keys})");
         let ended = Project::with_worker(&worker).run(&[

@@ -8,13 +8,12 @@ use deftool_chat::Api;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool_record::{Recorder, Redaction, Secrets};
-use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
+use deftool_test_support::server::{Act, Answer, Server, delta, encode_events, event, finish as end};
 use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 
 use super::ends::asking;
 use super::harness::*;
-use super::responses;
 
 /// Returns the text of a reply that echoes `said`, byte by byte, to a worker with this endpoint and key.
 async fn echoed(endpoint: impl Fn(&str) -> String, key: Option<&str>, said: &str) -> String {
@@ -83,12 +82,10 @@ async fn an_item_with_the_name_of_the_key_is_not_reported() {
     const KEY: &str = "abcdef0123456789";
     let item = json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": KEY}});
     let escaped = event(&item).replace("abcdef", "\\u0061bcdef");
-    let said = event(&responses::said("fine"));
-    let answer = Answer::stream().piece(escaped).piece(said).piece(event(&responses::completed())).end();
+    let fine = encode_events(Api::Responses, &[delta("fine"), end("stop")]);
+    let answer = fine.iter().fold(Answer::stream().piece(escaped), Answer::chunk).end();
     let server = Server::script([answer]);
-    let mut config = config();
-    config.api = Api::Responses;
-    let ended = ask(&Worker::start(config, echo(), http(&server.endpoint(), Some(KEY)))).await;
+    let ended = ask(&Worker::start(over(Api::Responses), echo(), http(&server.endpoint(), Some(KEY)))).await;
     let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
     assert!(!events.concat().contains(KEY), "{events:?}");
     assert_eq!(ended.text(), "fine");

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use deftool_chat::Api;
 use deftool_chat::request::{Event, FailReason, FinalState, RequestState};
 use deftool_test_support::server::{Act, Answer, Server, call, delta, event};
 use deftool_worker::{NotReady, ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
@@ -184,18 +185,21 @@ async fn no_reader_misses_the_last_event() {
 
 #[tokio::test]
 async fn a_cancel_in_the_stream_disconnects_immediately_and_keeps_the_text() {
-    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
-    let worker = worker(&server, config());
-    let id = worker.submit(prompt()).unwrap();
-    wait_for_text(&worker, &id, 6).await;
-    let canceled = Instant::now();
-    assert!(worker.cancel(&id));
-    let ended = finish(&worker, &id).await;
-    let (reason, _, _, text) = ended.failed();
-    assert_eq!((reason, text), (FailReason::Canceled, "so far"));
-    assert_eq!(ended.outcome.state, FinalState::Canceled);
-    let left = tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
-    assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
+    for api in Api::ALL {
+        let server = Server::script([Answer::begun(api, &[delta("so far")]).then(Act::Silence)]);
+        let worker = worker(&server, over(api));
+        let id = worker.submit(prompt()).unwrap();
+        wait_for_text(&worker, &id, 6).await;
+        let canceled = Instant::now();
+        assert!(worker.cancel(&id));
+        let ended = finish(&worker, &id).await;
+        let (reason, _, _, text) = ended.failed();
+        assert_eq!((reason, text), (FailReason::Canceled, "so far"));
+        assert_eq!(ended.outcome.state, FinalState::Canceled);
+        assert_eq!(worker.in_flight(), 0);
+        let left = tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
+        assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
+    }
 }
 
 #[tokio::test]

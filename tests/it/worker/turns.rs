@@ -2,81 +2,97 @@
 
 use std::sync::Arc;
 
+use deftool_chat::Api;
 use deftool_chat::request::{Event, FinishReason};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish, usage};
+use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish, usage, without_budget};
 use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 
 use super::harness::*;
+use super::simulation::wire;
 
 #[tokio::test]
 async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
-    let server = Server::script([
-        Answer::chunks(&[
-            delta("Looking. "),
-            call(0, "look", r#"{"at": "sea"}"#),
-            call(1, "done", r#"{"at": "early"}"#),
-            call(2, "look", "{}"),
-            finish("tool_calls"),
-            usage(10, 5),
-        ]),
-        Answer::chunks(&[
-            delta("It is calm."),
-            call(0, "done", r#"{"at": "end"}"#),
-            finish("tool_calls"),
-            usage(20, 6),
-        ]),
-    ]);
-    let mut config = config();
-    config.run.params = json!({"temperature": 0, "max_tokens": 50}).as_object().unwrap().clone();
-    let worker = Worker::start(config, echo(), http(&server.endpoint(), None));
-    let ended = ask(&worker).await;
+    for api in Api::ALL {
+        let server = Server::script([
+            Answer::reply(
+                api,
+                &[
+                    delta("Looking. "),
+                    call(0, "look", r#"{"at": "sea"}"#),
+                    call(1, "done", r#"{"at": "early"}"#),
+                    call(2, "look", "{}"),
+                    finish("tool_calls"),
+                    usage(10, 5),
+                ],
+            ),
+            Answer::reply(
+                api,
+                &[
+                    delta("It is calm."),
+                    call(0, "done", r#"{"at": "end"}"#),
+                    finish("tool_calls"),
+                    usage(20, 6),
+                ],
+            ),
+        ]);
+        let mut config = over(api);
+        config.run.params = json!({"temperature": 0, "max_tokens": 50}).as_object().unwrap().clone();
+        let worker = Worker::start(config, echo(), http(&server.endpoint(), None));
+        let ended = ask(&worker).await;
 
-    assert_eq!(ended.text(), "Looking. It is calm.");
-    assert_eq!(ended.outcome.finish_reason, FinishReason::Stop);
-    assert_eq!(ended.outcome.tool_iterations, 1);
-    let usage = ended.outcome.usage.unwrap();
-    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (30, 11));
-    let signals: Vec<_> = ended.outcome.signals.iter().map(|signal| &signal.arguments).collect();
-    assert_eq!(signals, [&json!({"at": "early"}), &json!({"at": "end"})]);
-    let loop_names = [
-        "submitted",
-        "turn_started",
-        "text",
-        "signal",
-        "tool_call",
-        "tool_call",
-        "tool_started",
-        "tool_finished",
-        "tool_started",
-        "tool_finished",
-        "budget",
-        "turn_started",
-        "text",
-        "signal",
-        "finished",
-    ];
-    assert_eq!(ended.names(), loop_names);
+        assert_eq!(ended.text(), "Looking. It is calm.");
+        assert_eq!((ended.outcome.finish_reason, ended.outcome.tool_iterations), (FinishReason::Stop, 1));
+        let usage = ended.outcome.usage.unwrap();
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens), (30, 11));
+        let signals: Vec<_> = ended.outcome.signals.iter().map(|signal| &signal.arguments).collect();
+        assert_eq!(signals, [&json!({"at": "early"}), &json!({"at": "end"})]);
+        let loop_names = [
+            "submitted",
+            "turn_started",
+            "text",
+            "signal",
+            "tool_call",
+            "tool_call",
+            "tool_started",
+            "tool_finished",
+            "tool_started",
+            "tool_finished",
+            "budget",
+            "turn_started",
+            "text",
+            "signal",
+            "finished",
+        ];
+        assert_eq!(ended.names(), loop_names, "{api:?}");
 
-    let posts = server.posts();
-    assert_eq!(posts.len(), 2);
-    for post in &posts {
-        assert_eq!(post.line, "POST /v1/chat/completions");
-        assert_eq!(post.header("authorization"), None);
-        assert_eq!(post.header("accept-encoding"), Some("identity"));
-        assert_eq!(post.header("x-conversation-id"), None);
-        assert_eq!(post.body["stream"], true);
-        assert_eq!(post.body["stream_options"], json!({"include_usage": true}));
-        assert_eq!(post.body["model"], "scripted");
-        assert_eq!(post.body["temperature"], 0);
-        assert_eq!(post.body["max_tokens"], 50);
-        assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
+        let posts = server.posts();
+        assert_eq!(posts.len(), 2);
+        for post in &posts {
+            assert_eq!(post.line, format!("POST {}", api_path(api)));
+            assert_eq!(post.header("authorization"), None);
+            assert_eq!(post.header("accept-encoding"), Some("identity"));
+            assert_eq!(post.header("x-conversation-id"), None);
+            assert_eq!(post.body["stream"], true);
+            assert_eq!(post.body["model"], "scripted");
+            assert_eq!(post.body["temperature"], 0);
+            assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
+            if api == Api::ChatCompletions {
+                assert_eq!(post.body["stream_options"], json!({"include_usage": true}));
+                assert_eq!(post.body["max_tokens"], 50);
+            }
+        }
+        assert_eq!(posts[0].texts("user"), ["hello"]);
+        check_conversation(&posts[1].body);
     }
-    assert_eq!(posts[0].texts("user"), ["hello"]);
-    let messages = posts[1].body["messages"].as_array().unwrap();
-    let [.., assistant, first, second] = messages.as_slice() else { panic!("{messages:?}") };
-    assert_eq!(assistant["role"], "assistant");
+}
+
+/// Checks the conversation of the second turn.
+fn check_conversation(body: &Value) {
+    let messages = wire::messages(body).unwrap();
+    let at = messages.iter().position(|message| message["role"] == "assistant").unwrap();
+    let [assistant, first, second] = &messages[at..] else { panic!("{messages:?}") };
     assert_eq!(assistant["content"], "Looking.");
     let calls = assistant["tool_calls"].as_array().unwrap();
     let names: Vec<&Value> = calls.iter().map(|call| &call["function"]["name"]).collect();
@@ -84,11 +100,11 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     for (call, result) in calls.iter().zip([first, second]) {
         let id = call["id"].as_str().unwrap();
         assert!(!id.is_empty());
-        assert_eq!(result["role"], "tool");
-        assert_eq!(result["tool_call_id"], id);
+        assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &json!(id)));
     }
     assert_ne!(calls[0]["id"], calls[1]["id"]);
-    assert_eq!(posts[1].texts("tool"), [r#"{"seen":{"at":"sea"}}"#, r#"{"seen":{}}"#]);
+    let results = [first, second].map(|result| without_budget(result["content"].as_str().unwrap()));
+    assert_eq!(results, [r#"{"seen":{"at":"sea"}}"#, r#"{"seen":{}}"#]);
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ mod stream;
 mod submission;
 mod tools;
 mod tracker;
-mod wire;
+pub(super) mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -14,7 +14,7 @@ pub(super) fn is_message(body: &Value) -> bool {
 }
 
 /// Returns the conversation, or the reason why it is invalid.
-pub(super) fn messages(body: &Value) -> Result<Vec<Value>, String> {
+pub(crate) fn messages(body: &Value) -> Result<Vec<Value>, String> {
     if is_message(body) {
         return of_blocks(body);
     }

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use deftool_chat::Api;
 use deftool_chat::request::{FailReason, FinalState};
-use deftool_test_support::server::{Act, Answer, ClosedPort, Server, Texts};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, Texts, delta};
 use deftool_worker::{HttpTransport, SubmitRequest, Worker};
 use serde_json::json;
 
 use super::super::harness::*;
-use super::{fails, play_all, succeeds};
+use super::{fails, play_all, play_each, succeeds};
 
 const SOON: &[(&str, &str)] = &[("retry-after-ms", "5")];
 
@@ -19,86 +20,111 @@ async fn an_http_error_is_reported_with_url_message_and_advice() {
         "code": 400, "message": "the request exceeds the available context size, try increasing it",
         "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096
     }});
-    play_all(vec![
-        fails("400", [Answer::error(400, &[], "bad seed")], "http_error", &["URL: HTTP 400: bad seed"]),
-        fails(
-            "401",
-            [Answer::error(401, &[], "no key")],
-            "http_error",
-            &["URL: HTTP 401: no key", "OPENAI_API_KEY", ":api-key-env"],
-        ),
-        fails(
-            "404",
-            [Answer::error(404, &[], "no such model")],
-            "http_error",
-            &["URL: HTTP 404: no such model", "ends in `/v1`"],
-        ),
-        fails("404 without a body", [Answer::whole(404, &[], "")], "http_error", &["URL: HTTP 404; check"]),
-        fails(
-            "500, three times",
-            [Answer::error(500, &[], "oops")],
-            "http_error",
-            &["URL: HTTP 500: oops", "log"],
-        )
-        .posts(3),
-        fails("HTML 502", [Answer::whole(502, &[], html)], "http_error", &["URL: HTTP 502: 502 Bad Gateway"])
+    play_each(|api| {
+        vec![
+            fails("400", [Answer::error(400, &[], "bad seed")], "http_error", &["URL: HTTP 400: bad seed"]),
+            fails(
+                "401",
+                [Answer::error(401, &[], "no key")],
+                "http_error",
+                &["URL: HTTP 401: no key", "OPENAI_API_KEY", ":api-key-env"],
+            ),
+            fails(
+                "404",
+                [Answer::error(404, &[], "no such model")],
+                "http_error",
+                &["URL: HTTP 404: no such model", "ends in `/v1`"],
+            ),
+            fails(
+                "404 without a body",
+                [Answer::whole(404, &[], "")],
+                "http_error",
+                &["URL: HTTP 404; check"],
+            ),
+            fails(
+                "500, three times",
+                [Answer::error(500, &[], "oops")],
+                "http_error",
+                &["URL: HTTP 500: oops", "log"],
+            )
             .posts(3),
-        fails(
-            "context",
-            [Answer::whole(400, &[], &overflow.to_string())],
-            "context_overflow",
-            &["HTTP 400", "5000 tokens, context of 4096", "shorten the prompt"],
-        ),
-        fails(
-            "the name of the status next to the message",
-            [Answer::whole(400, &[], r#"{"error":"Bad Request","message":"model m has no deployment"}"#)],
-            "http_error",
-            &["URL: HTTP 400: model m has no deployment"],
-        ),
-        fails(
-            "Gemini's message for a prompt that is too long",
-            [Answer::error(
-                400,
-                &[],
-                "The input token count (12) exceeds the maximum number of tokens allowed (8).",
-            )],
-            "context_overflow",
-            &["HTTP 400", "shorten the prompt"],
-        ),
-        fails(
-            "a relative redirect",
-            [Answer::whole(307, &[("location", "/openai/v1/chat/completions")], "")],
-            "http_error",
-            &["use http://127.0.0.1:", "/openai/v1 as the endpoint"],
-        ),
-        fails(
-            "an error body that stalls",
-            [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
-            "http_error",
-            &["HTTP 500: half a"],
-        )
-        .posts(3),
-        fails(
-            "an error body that is reset",
-            [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
-            "http_error",
-            &["HTTP 500: half a"],
-        )
-        .posts(3),
-        fails(
-            "an endless error",
-            [Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()))],
-            "http_error",
-            &["HTTP 500: hello"],
-        )
-        .posts(3),
-        fails(
-            "redirect",
-            [Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")],
-            "http_error",
-            &["URL: HTTP 308", "not followed", "use https://api.example.org/v1 as the endpoint"],
-        ),
-    ])
+            fails(
+                "HTML 502",
+                [Answer::whole(502, &[], html)],
+                "http_error",
+                &["URL: HTTP 502: 502 Bad Gateway"],
+            )
+            .posts(3),
+            fails(
+                "context",
+                [Answer::whole(400, &[], &overflow.to_string())],
+                "context_overflow",
+                &["HTTP 400", "5000 tokens, context of 4096", "shorten the prompt"],
+            ),
+            fails(
+                "the name of the status next to the message",
+                [Answer::whole(400, &[], r#"{"error":"Bad Request","message":"model m has no deployment"}"#)],
+                "http_error",
+                &["URL: HTTP 400: model m has no deployment"],
+            ),
+            fails(
+                "Gemini's message for a prompt that is too long",
+                [Answer::error(
+                    400,
+                    &[],
+                    "The input token count (12) exceeds the maximum number of tokens allowed (8).",
+                )],
+                "context_overflow",
+                &["HTTP 400", "shorten the prompt"],
+            ),
+            fails(
+                "a relative redirect",
+                [Answer::whole(307, &[("location", &format!("/openai{}", api_path(api)))], "")],
+                "http_error",
+                &["use http://127.0.0.1:", "/openai/v1 as the endpoint"],
+            ),
+            fails(
+                "redirect",
+                [Answer::whole(
+                    308,
+                    &[("location", &format!("https://api.example.org{}", api_path(api)))],
+                    "",
+                )],
+                "http_error",
+                &["URL: HTTP 308", "not followed", "use https://api.example.org/v1 as the endpoint"],
+            ),
+        ]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_is_reported_with_the_part_of_its_body_that_came() {
+    play_each(|_| {
+        vec![
+            fails(
+                "an error body that stalls",
+                [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
+                "http_error",
+                &["HTTP 500: half a"],
+            )
+            .posts(3),
+            fails(
+                "an error body that is reset",
+                [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
+                "http_error",
+                &["HTTP 500: half a"],
+            )
+            .posts(3),
+            fails(
+                "an endless error",
+                [Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()))],
+                "http_error",
+                &["HTTP 500: hello"],
+            )
+            .posts(3),
+        ]
+    })
     .await;
 }
 
@@ -115,37 +141,42 @@ async fn a_slow_error_body_is_not_awaited() {
 
 #[tokio::test]
 async fn only_retryable_errors_are_retried() {
-    let ok = || Answer::text("fine");
     let error = |status| Answer::error(status, SOON, "busy");
-    play_all(vec![
-        succeeds("408", [error(408), ok()], "fine").posts(2),
-        succeeds("409", [error(409), ok()], "fine").posts(2),
-        succeeds("429", [error(429), ok()], "fine").posts(2),
-        succeeds("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
-        fails("repeated 503", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
-        succeeds("500", [error(500), ok()], "fine").posts(2),
-        fails("repeated 502", [error(502)], "http_error", &["HTTP 502"]).posts(3),
-        fails("400", [error(400), ok()], "http_error", &["HTTP 400"]),
-        fails(
-            "a delay of an hour is not awaited",
-            [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
-            "http_error",
-            &["HTTP 429: quota; the server requested a delay of 3600 s"],
-        ),
-        fails(
-            "a delay above the integer limit",
-            [Answer::error(429, &[("retry-after", "99999999999999999999999")], "quota"), ok()],
-            "http_error",
-            &["HTTP 429: quota; the server requested a delay of 18446744073709"],
-        ),
-        fails(
-            "no retry after the first byte",
-            [Answer::stream().delta("so far").then(Act::Reset), ok()],
-            "stream_incomplete",
-            &["URL"],
-        )
-        .text("so far"),
-    ])
+    play_each(|api| {
+        let ok = || turn(api, "fine", &[]);
+        let overload = json!({"error": {"type": "overloaded_error", "message": "Overloaded"}});
+        vec![
+            succeeds("408", [error(408), ok()], "fine").posts(2),
+            succeeds("409", [error(409), ok()], "fine").posts(2),
+            succeeds("429", [error(429), ok()], "fine").posts(2),
+            succeeds("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
+            fails("repeated 503", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
+            succeeds("500", [error(500), ok()], "fine").posts(2),
+            fails("repeated 502", [error(502)], "http_error", &["HTTP 502"]).posts(3),
+            succeeds("an overload in the stream", [Answer::begun(api, &[overload]).end(), ok()], "fine")
+                .posts(2),
+            fails("400", [error(400), ok()], "http_error", &["HTTP 400"]),
+            fails(
+                "a delay of an hour is not awaited",
+                [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
+                "http_error",
+                &["HTTP 429: quota; the server requested a delay of 3600 s"],
+            ),
+            fails(
+                "a delay above the integer limit",
+                [Answer::error(429, &[("retry-after", "99999999999999999999999")], "quota"), ok()],
+                "http_error",
+                &["HTTP 429: quota; the server requested a delay of 18446744073709"],
+            ),
+            fails(
+                "no retry after the first byte",
+                [Answer::begun(api, &[delta("so far")]).then(Act::Reset), ok()],
+                "stream_incomplete",
+                &["URL"],
+            )
+            .text("so far"),
+        ]
+    })
     .await;
 }
 
@@ -188,15 +219,18 @@ async fn retry_after_is_respected_in_every_format() {
 
 #[tokio::test]
 async fn a_refused_connection_is_retried_and_then_reported_with_the_url() {
-    let nobody = ClosedPort::reserve();
-    let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
-    let ended = ask(&worker).await;
-    let (reason, kind, detail, _) = ended.failed();
-    assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
-    assert!(detail.contains(&format!("connection to {}/chat/completions", nobody.endpoint())), "{detail}");
-    assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
-    let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
-    assert_eq!(attempts, [2, 3, 4]);
+    for api in Api::ALL {
+        let nobody = ClosedPort::reserve();
+        let worker = Worker::start(over(api), echo(), http(&nobody.endpoint(), None));
+        let ended = ask(&worker).await;
+        let (reason, kind, detail, _) = ended.failed();
+        assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
+        let path = api_path(api).trim_start_matches("/v1");
+        assert!(detail.contains(&format!("connection to {}{path}", nobody.endpoint())), "{detail}");
+        assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
+        let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
+        assert_eq!(attempts, [2, 3, 4]);
+    }
 }
 
 #[tokio::test]
