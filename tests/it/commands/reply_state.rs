@@ -2,7 +2,10 @@
 
 use std::process::Stdio;
 
-use deftool_test_support::server::{Act, Answer, Received, Server, call, event, finish};
+use deftool_chat::Api;
+use deftool_test_support::server::{
+    Act, Answer, Received, Server, call, delta, encode_events, event, finish,
+};
 use deftool_test_support::validity::assert_valid;
 use serde_json::{Map, Value, json};
 
@@ -23,12 +26,8 @@ impl Dialect {
         self.0[member].as_str().unwrap_or_default()
     }
 
-    fn is_responses(&self) -> bool {
-        self.0["api"] == "responses"
-    }
-
-    fn is_messages(&self) -> bool {
-        self.0["api"] == "messages"
+    fn api(&self) -> Api {
+        serde_json::from_value(self.0["api"].clone()).unwrap_or_default()
     }
 
     /// A member of the row for one reply.
@@ -45,12 +44,13 @@ impl Dialect {
     fn calling(&self, step: usize) -> Answer {
         let deltas = self.of_step("deltas", step);
         let deltas = deltas.as_array().unwrap().clone();
-        if self.is_responses() {
-            let completed = json!({"type": "response.completed", "response": {"status": "completed"}});
-            return stream_of(deltas.into_iter().chain([completed]));
-        }
-        if self.is_messages() {
-            return message_of(deltas, "tool_use");
+        if self.api() != Api::ChatCompletions {
+            let mut events = encode_events(self.api(), &[finish("tool_calls")]);
+            let is_end =
+                |event: &Value| event["type"] == "message_delta" || event["type"] == "response.completed";
+            let end = events.iter().position(is_end).unwrap();
+            events.splice(end..end, deltas);
+            return stream_of(events);
         }
         let mut chunks: Vec<Value> = deltas.into_iter().map(chunk).collect();
         if !self.0["deltas"].to_string().contains("tool_calls") {
@@ -65,21 +65,12 @@ impl Dialect {
 
     /// A reply that ends the turn.
     fn answer(&self) -> Answer {
-        if self.is_responses() {
-            let text = json!({"type": "response.output_text.delta", "item_id": "m", "delta": "Done."});
-            let completed = json!({"type": "response.completed", "response": {"status": "completed"}});
-            stream_of([text, completed])
-        } else if self.is_messages() {
-            let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Done."}});
-            message_of(vec![start, json!({"type": "content_block_stop", "index": 0})], "end_turn")
-        } else {
-            Answer::text("Done.")
-        }
+        Answer::reply(self.api(), &[delta("Done."), finish("stop")])
     }
 
     /// Returns what a request contains of each reply with calls, beside its text.
     fn sent(&self, request: &Received) -> Vec<Value> {
-        if self.is_responses() {
+        if self.api() == Api::Responses {
             let items = request.body["input"].as_array().unwrap();
             let is_of_model = |item: &&Value| {
                 matches!(item["type"].as_str(), Some("reasoning" | "function_call"))
@@ -96,7 +87,7 @@ impl Dialect {
             }
             return replies.into_iter().filter(|items| !items.is_empty()).map(Value::Array).collect();
         }
-        if self.is_messages() {
+        if self.api() == Api::Messages {
             let messages = request.body["messages"].as_array().unwrap().iter();
             let content =
                 messages.filter(|message| message["role"] == "assistant").map(|message| &message["content"]);
@@ -151,23 +142,6 @@ fn chunk(delta: Value) -> Value {
 fn stream_of(chunks: impl IntoIterator<Item = Value>) -> Answer {
     let stream = chunks.into_iter().fold(Answer::stream(), |answer, chunk| answer.piece(event(&chunk)));
     stream.done()
-}
-
-/// Returns a message with the events of its blocks.
-fn message_of(blocks: Vec<Value>, stop_reason: &str) -> Answer {
-    let usage = json!({"input_tokens": 1, "output_tokens": 1});
-    let message = json!({
-        "id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": null,
-        "stop_sequence": null, "usage": usage,
-    });
-    let start = json!({"type": "message_start", "message": message});
-    let delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
-    let end =
-        [json!({"type": "message_delta", "delta": delta, "usage": usage}), json!({"type": "message_stop"})];
-    let events = [start].into_iter().chain(blocks).chain(end);
-    events.fold(Answer::stream(), |answer, json| {
-        answer.piece(format!("event: {}\n{}", json["type"].as_str().unwrap(), event(&json)))
-    })
 }
 
 fn has_block(content: &Value, kind: &str) -> bool {

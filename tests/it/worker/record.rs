@@ -4,9 +4,11 @@
 
 use std::fs;
 
+use deftool_chat::Api;
 use deftool_test_support::server::{Act, Answer, Server, call, delta, finish, usage};
 use serde_json::json;
 
+use super::harness::turn;
 use crate::support::project::{Ended, Project};
 
 const WORKER: &str = r#"(defworker :name "w" :tool-budget 3 :system "Be brief." :params (:temperature 0))"#;
@@ -300,20 +302,9 @@ fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
         r#"(deftool :name "target" :description "For all." :targets (:openai-responses (:description "For this one.")))"#,
     );
     project.write("scripts/target.lua", "return function() return 1 end");
-    let event = |value: &serde_json::Value| format!("data: {value}\n\n");
-    let item = |name: &str, arguments: &str| {
-        json!({"type": "response.output_item.done", "output_index": 0, "item": {
-            "type": "function_call", "call_id": "c", "name": name, "arguments": arguments
-        }})
-    };
-    let text_delta = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
-    let over = json!({"type": "response.completed", "response": {"status": "completed"}});
-    let answer = |events: &[serde_json::Value]| {
-        events.iter().fold(Answer::stream(), |answer, value| answer.piece(event(value))).end()
-    };
     let server = Server::script([
-        answer(&[text_delta("Counting. "), item("count", r#"{"text": "héllo"}"#), over.clone()]),
-        answer(&[text_delta("Six bytes."), item("done", r#"{"summary": "counted"}"#), over]),
+        turn(Api::Responses, "Counting. ", &[("count", r#"{"text": "héllo"}"#)]),
+        turn(Api::Responses, "Six bytes.", &[("done", r#"{"summary": "counted"}"#)]),
     ]);
     let endpoint = server.endpoint();
     let run = ["run", "count", "--json", "--endpoint", &endpoint, "--record", "session.jsonl"];
