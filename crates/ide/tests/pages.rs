@@ -16,39 +16,9 @@ use deftool_lang::diagnostic::{Edit, Fix, apply_fixes};
 use deftool_lang::schema::Target;
 use deftool_lang::text::{SourceFile, Span};
 use deftool_project::LoadOptions;
+use deftool_test_support::markdown::{Block, blocks};
 
 const CURSOR: char = '‸';
-
-/// A fenced block of a page.
-struct Block {
-    info: String,
-    text: String,
-    /// The lines of the page that contain the text.
-    lines: std::ops::Range<usize>,
-}
-
-fn blocks(page: &str) -> Vec<(String, Vec<Block>)> {
-    let mut sections: Vec<(String, Vec<Block>)> = Vec::new();
-    let mut open: Option<Block> = None;
-    let mut fence = "";
-    for (number, line) in page.lines().enumerate() {
-        match (&mut open, line) {
-            (None, line) if line.starts_with("## ") => sections.push((line[3..].to_owned(), Vec::new())),
-            (None, line) if line.starts_with("```") => {
-                let info = line.trim_start_matches('`').to_owned();
-                fence = &line[..line.len() - info.len()];
-                open = Some(Block { info, text: String::new(), lines: number + 1..number + 1 });
-            }
-            (Some(_), line) if line == fence => sections.last_mut().unwrap().1.extend(open.take()),
-            (Some(block), line) => {
-                writeln!(block.text, "{line}").unwrap();
-                block.lines.end = number + 1;
-            }
-            (None, _) => {}
-        }
-    }
-    sections
-}
 
 /// Returns whether a block is a file, and not the result of a feature.
 fn is_file(name: &str) -> bool {
@@ -66,7 +36,7 @@ struct Case {
 }
 
 impl Case {
-    fn of(blocks: &[Block]) -> Self {
+    fn of(blocks: &[Block<'_>]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("specs")).unwrap();
@@ -262,18 +232,22 @@ fn pages() {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let page = fs::read_to_string(entry.path()).unwrap();
         let mut updated: Vec<String> = page.lines().map(str::to_owned).collect();
-        for (title, blocks) in blocks(&page).into_iter().rev() {
-            let case = Case::of(&blocks);
+        let blocks = blocks(&page);
+        let sections: Vec<&[Block<'_>]> = blocks.chunk_by(|one, next| one.section == next.section).collect();
+        for blocks in sections.into_iter().rev() {
+            let case = Case::of(blocks);
             for block in blocks.iter().rev().filter(|block| {
                 let name = block.info.split(' ').nth(1).unwrap_or_default();
                 !is_file(name)
             }) {
                 count += 1;
-                let found = case.run(&block.info);
+                let found = case.run(block.info);
                 if found != block.text {
-                    writeln!(failures, "{} / {title} / {}:\n{found}", entry.path().display(), block.info)
+                    let page = entry.path();
+                    writeln!(failures, "{} / {} / {}:\n{found}", page.display(), block.section, block.info)
                         .unwrap();
-                    updated.splice(block.lines.clone(), found.lines().map(str::to_owned));
+                    let lines = block.line..block.line + block.text.lines().count();
+                    updated.splice(lines, found.lines().map(str::to_owned));
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::io::Write;
 pub mod client;
 #[cfg(unix)]
 pub mod cpu;
+pub mod markdown;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 #[cfg(feature = "server")]

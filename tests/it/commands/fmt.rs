@@ -9,6 +9,7 @@ use deftool_lang::spec::{FileKind, ToolForms, format};
 use deftool_lang::syntax::print::FormatError;
 use deftool_lang::syntax::{Kind, parse};
 use deftool_lang::text::{SourceFile, Sources};
+use deftool_test_support::markdown::{blocks, blocks_in};
 use deftool_test_support::step;
 use proptest::prelude::*;
 
@@ -64,14 +65,13 @@ fn fixtures() -> Vec<(String, String, FileKind)> {
                 }
                 Some("md") => {
                     let page = fs::read_to_string(path).unwrap();
-                    for block in page.split("\n```").skip(1).step_by(2) {
-                        let Some((info, text)) = block.split_once('\n') else { continue };
-                        let kind = match info.split(' ').next() {
-                            Some("eld") => FileKind::Specs,
-                            Some("el") => FileKind::EmacsLisp,
+                    for block in blocks(&page) {
+                        let kind = match block.language() {
+                            "eld" => FileKind::Specs,
+                            "el" => FileKind::EmacsLisp,
                             _ => continue,
                         };
-                        found.push((name.clone(), format!("{text}\n"), kind));
+                        found.push((name.clone(), block.text.to_owned(), kind));
                     }
                 }
                 _ => {}
@@ -125,8 +125,7 @@ fn formatting_keeps_the_tokens_of_every_spec_in_the_repository() {
 #[test]
 fn the_documentation_shows_the_actual_output() {
     let page = fs::read_to_string(root().join("docs/fmt.md")).unwrap();
-    let specs: Vec<&str> =
-        page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let specs = blocks_in(&page, "eld");
     let [before, after] = specs[..] else { panic!("the page has {} specs", specs.len()) };
     assert_eq!(check(before, FileKind::Specs).as_deref(), Some(after));
 }

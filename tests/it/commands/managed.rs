@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use deftool_test_support::markdown::blocks_in;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -272,8 +273,7 @@ fn doctor_checks_the_server_without_starting_it() {
 fn the_examples_of_the_documentation_work() {
     let page = include_str!("../../../docs/servers.md");
     let section = page.split("## Managed servers").nth(1).unwrap();
-    let forms: Vec<&str> =
-        section.split("```lisp\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let forms = blocks_in(section, "lisp");
     let all = Project::new();
     all.write("specs/workers.eld", forms.concat());
     let checked = all.run(&["check"]);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use deftool_test_support::markdown::blocks_in;
 use deftool_test_support::server::{Answer, Server, Texts};
 
 use super::{are_installed, folder, path_with_deftool, project};
@@ -76,7 +77,7 @@ called: "Oslo"
 /// Returns the configuration in `docs/editors.md`.
 pub(super) fn documented_setup() -> String {
     let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
-    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
+    let documented = blocks_in(&page, "elisp")[0];
     documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap())
 }
 

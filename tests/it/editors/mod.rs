@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Once;
 
 use deftool_test_support::can_use;
+use deftool_test_support::markdown::blocks_in;
 use deftool_test_support::server::{Answer, Server};
 
 use crate::commands::rpc;
@@ -88,7 +89,7 @@ fn neovim_shows_findings_completes_renames_and_runs_commands() {
         return;
     }
     let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
-    let documented = page.split("```lua\n").nth(1).unwrap().split("```").next().unwrap();
+    let documented = blocks_in(&page, "lua")[0];
     let plugin = folder().join("../../editors/nvim").canonicalize().unwrap();
     for (with_plugin, moves_files) in [(true, true), (false, true), (false, false)] {
         let project = project();

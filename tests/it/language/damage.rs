@@ -12,6 +12,7 @@ use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::rules;
 use deftool_test_support::cpu::CpuClock;
+use deftool_test_support::markdown::blocks;
 use deftool_test_support::{is_full, step};
 
 /// Returns every spec in the repository: files, and code blocks of pages.
@@ -32,7 +33,7 @@ fn specs() -> Vec<(String, FileKind)> {
             _ => {}
         }
     }
-    specs.extend(rules::all().into_iter().flat_map(|rule| sources(&format!("\n{}", rule.explanation()))));
+    specs.extend(rules::all().into_iter().flat_map(|rule| sources(&rule.explanation())));
     specs.retain(|(text, _)| text.len() < 20_000);
     specs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then(a.cmp(b)));
     specs.dedup();
@@ -41,14 +42,10 @@ fn specs() -> Vec<(String, FileKind)> {
 }
 
 fn sources(page: &str) -> Vec<(String, FileKind)> {
-    let blocks = page.split("\n```").skip(1).step_by(2);
-    let sources = blocks.filter_map(|block| {
-        let (info, text) = block.split_once('\n')?;
-        match info.split(' ').next() {
-            Some("eld" | "lisp") => Some((format!("{text}\n"), FileKind::Specs)),
-            Some("el") => Some((format!("{text}\n"), FileKind::EmacsLisp)),
-            Some(_) | None => None,
-        }
+    let sources = blocks(page).into_iter().filter_map(|block| match block.language() {
+        "eld" | "lisp" => Some((block.text.to_owned(), FileKind::Specs)),
+        "el" => Some((block.text.to_owned(), FileKind::EmacsLisp)),
+        _ => None,
     });
     sources.collect()
 }

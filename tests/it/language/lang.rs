@@ -15,33 +15,9 @@ use deftool_lang::spec::{FileKind, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::Sources;
 use deftool_project::{Load, LoadOptions, load_with, resolve_inputs};
+use deftool_test_support::markdown::{Block, blocks};
 
 use crate::support::project::Project;
-
-struct Block {
-    info: String,
-    text: String,
-    line: usize,
-}
-
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for (index, line) in page.lines().enumerate() {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(info)) => {
-                open = Some(Block { info: info.trim().to_owned(), text: String::new(), line: index + 1 });
-            }
-            (Some(_), Some(_)) => blocks.extend(open.take()),
-            (Some(block), None) => {
-                block.text.push_str(line);
-                block.text.push('\n');
-            }
-            (None, None) => {}
-        }
-    }
-    blocks
-}
 
 fn load_text(name: &str, text: &str) -> Load {
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +36,7 @@ fn findings(load: &Load) -> String {
 }
 
 /// Runs the command of a console block. Returns the output if it differs from the block.
-fn differs(console: &str, source: &Block) -> Option<String> {
+fn differs(console: &str, source: &Block<'_>) -> Option<String> {
     let (command, expected) = console.split_once('\n').unwrap();
     let arguments: Vec<&str> = command
         .strip_prefix("$ deftool ")
@@ -68,7 +44,7 @@ fn differs(console: &str, source: &Block) -> Option<String> {
         .split(' ')
         .collect();
     let project = Project::empty();
-    project.write(&format!("spec.{}", source.info), &source.text);
+    project.write(&format!("spec.{}", source.info), source.text);
     let ended = project.run(&arguments);
     let got = ended.stdout + &ended.stderr;
     (got != expected).then(|| format!("{command} printed\n{got}"))
@@ -86,19 +62,19 @@ fn the_expectations_on_every_language_page_hold() {
         let page = fs::read_to_string(&path).unwrap();
         let page_name = path.file_name().unwrap().to_string_lossy().into_owned();
         let blocks = blocks(&page);
-        let is_source = |block: &Block| matches!(block.info.as_str(), "eld" | "el" | "org");
+        let is_source = |block: &Block<'_>| matches!(block.info, "eld" | "el" | "org");
         for (index, source) in blocks.iter().enumerate().filter(|(_, block)| is_source(block)) {
-            let load = load_text(&format!("spec.{}", source.info), &source.text);
-            let mut expected_findings = String::new();
+            let load = load_text(&format!("spec.{}", source.info), source.text);
+            let mut expected_findings = "";
             for expectation in blocks[index + 1..].iter().take_while(|block| !is_source(block)) {
                 checked += 1;
                 if expectation.info == "findings" {
-                    expected_findings.clone_from(&expectation.text);
+                    expected_findings = expectation.text;
                     continue;
                 }
                 if expectation.info == "console" {
                     wrong.extend(
-                        differs(&expectation.text, source)
+                        differs(expectation.text, source)
                             .map(|got| format!("{page_name}:{}: {got}", expectation.line)),
                     );
                     continue;
@@ -113,7 +89,7 @@ fn the_expectations_on_every_language_page_hold() {
                 } else {
                     emit(Target::ALL.into_iter().find(|known| known.as_str() == target).unwrap(), tools)
                 };
-                let expected: serde_json::Value = serde_json::from_str(&expectation.text).unwrap();
+                let expected: serde_json::Value = serde_json::from_str(expectation.text).unwrap();
                 // Compared as text, because the order of keys matters.
                 let (text, expected) = (json.to_string(), expected.to_string());
                 if text != expected {
@@ -141,7 +117,7 @@ fn each_mistake_has_one_finding() {
     let page = fs::read_to_string(page).unwrap();
     let blocks = blocks(&page);
     let forms = blocks.iter().find(|block| block.info == "eld").unwrap().text.lines().count();
-    let found = &blocks.iter().find(|block| block.info == "findings").unwrap().text;
+    let found = blocks.iter().find(|block| block.info == "findings").unwrap().text;
     let lines: Vec<usize> =
         found.lines().map(|line| line.split_once(':').unwrap().0.parse().unwrap()).collect();
     assert!(forms > 40);
@@ -155,10 +131,9 @@ fn a_safe_fix_removes_its_finding() {
     let (mut tried, mut wrong) = (0, Vec::new());
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let page = fs::read_to_string(entry.path()).unwrap();
-        for source in blocks(&page).iter().filter(|block| matches!(block.info.as_str(), "eld" | "el" | "org"))
-        {
+        for source in blocks(&page).iter().filter(|block| matches!(block.info, "eld" | "el" | "org")) {
             let name = format!("spec.{}", source.info);
-            let load = load_text(&name, &source.text);
+            let load = load_text(&name, source.text);
             let rule_names = |load: &Load| {
                 let mut rules: Vec<&str> = load.findings.iter().map(|finding| finding.rule.name).collect();
                 rules.sort_unstable();
@@ -166,7 +141,7 @@ fn a_safe_fix_removes_its_finding() {
             };
             for finding in &load.findings {
                 let Some(fix) = finding.fix.as_ref().filter(|fix| fix.is_safe) else { continue };
-                let mut text = source.text.clone();
+                let mut text = source.text.to_owned();
                 for edit in fix.edits.iter().rev() {
                     text.replace_range(edit.span.range(), &edit.replacement);
                 }

@@ -14,6 +14,7 @@ use deftool_lang::diagnostic::{Diagnostic, Rule};
 use deftool_lang::schema::{Importer, Target};
 use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::{LoadOptions, load_with, resolve_inputs, rules};
+use deftool_test_support::markdown::{Block, blocks};
 
 /// Rules that cannot be shown by a short text file.
 const WITHOUT_EXAMPLE: [&str; 10] = [
@@ -38,47 +39,32 @@ struct Example {
 
 fn examples(rule: &Rule) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    let mut open: Option<(bool, String, String)> = None;
-    let mut target = None;
-    for line in rule.explanation().lines() {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(info)) => {
-                let (options, words): (Vec<&str>, Vec<&str>) =
-                    info.split_whitespace().partition(|word| word.starts_with("for-"));
-                let named = options.first().and_then(|word| word.strip_prefix("for-"));
-                target = named.map(|name| {
-                    let known = Target::ALL.into_iter().find(|known| known.as_str() == name);
-                    known.unwrap_or_else(|| panic!("{}: no target {name}", rule.name))
-                });
-                let fails = match words.last() {
-                    Some(&"fails") => true,
-                    Some(&"repaired") => false,
-                    _ => panic!("{}: a fenced block says `fails` or `repaired`: {info}", rule.name),
-                };
-                let name = match words.as_slice() {
-                    [_, name, _] => (*name).to_owned(),
-                    [language, _] => format!("specs/example.{language}"),
-                    _ => panic!("{}: {info}", rule.name),
-                };
-                open = Some((fails, name, String::new()));
+    for Block { info, text, .. } in blocks(&rule.explanation()) {
+        let (options, words): (Vec<&str>, Vec<&str>) =
+            info.split_whitespace().partition(|word| word.starts_with("for-"));
+        let named = options.first().and_then(|word| word.strip_prefix("for-"));
+        let target = named.map(|name| {
+            let known = Target::ALL.into_iter().find(|known| known.as_str() == name);
+            known.unwrap_or_else(|| panic!("{}: no target {name}", rule.name))
+        });
+        let fails = match words.last() {
+            Some(&"fails") => true,
+            Some(&"repaired") => false,
+            _ => panic!("{}: a fenced block says `fails` or `repaired`: {info}", rule.name),
+        };
+        let name = match words.as_slice() {
+            [_, name, _] => (*name).to_owned(),
+            [language, _] => format!("specs/example.{language}"),
+            _ => panic!("{}: {info}", rule.name),
+        };
+        let text = text.to_owned();
+        match examples.last_mut() {
+            Some(last) if last.fails == fails && !last.files.contains_key(&name) => {
+                last.files.insert(name, text);
             }
-            (Some(_), Some(_)) => {
-                let (fails, name, text) = open.take().unwrap();
-                match examples.last_mut() {
-                    Some(last) if last.fails == fails && !last.files.contains_key(&name) => {
-                        last.files.insert(name, text);
-                    }
-                    _ => examples.push(Example { fails, target, files: BTreeMap::from([(name, text)]) }),
-                }
-            }
-            (Some((_, _, text)), None) => {
-                text.push_str(line);
-                text.push('\n');
-            }
-            (None, None) => {}
+            _ => examples.push(Example { fails, target, files: BTreeMap::from([(name, text)]) }),
         }
     }
-    assert!(open.is_none(), "{}: a fenced block is never closed", rule.name);
     examples
 }
 

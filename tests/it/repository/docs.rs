@@ -8,6 +8,7 @@ use deftool_lang::diagnostic::Rule;
 use deftool_lang::spec::reference::{Plist, keys};
 use deftool_project::rules;
 use deftool_script::{Script, TableDoc, check_script, host_tables, is_known_global};
+use deftool_test_support::markdown::blocks;
 use serde_json::Value;
 
 use crate::scripts::runtime::run_script;
@@ -195,12 +196,11 @@ fn scripting_page_examples_return_the_stated_values() {
     let (_, page) = scripting_page();
     let page = page.split(GENERATED).next().unwrap();
     let mut ran = 0;
-    let mut before = "";
-    let mut rest = page;
-    while let Some((text, after)) = rest.split_once("```lua\n") {
-        let (source, after) = after.split_once("```").unwrap();
-        before = text.trim_end().lines().last().unwrap_or(before);
-        rest = after;
+    let lines: Vec<&str> = page.lines().collect();
+    for block in blocks(page).iter().filter(|block| block.language() == "lua") {
+        let source = block.text;
+        let mut before = lines[..block.line - 1].iter().rev();
+        let before = before.find(|line| !line.is_empty()).unwrap();
         assert_good("docs/scripting.md", source);
         let Some(claim) = before.strip_prefix("<!-- ").and_then(|claim| claim.strip_suffix(" -->")) else {
             continue;

@@ -4,6 +4,7 @@ use deftool_lang::schema::emit_gptel;
 use deftool_lang::spec::{Json, JsonKind, Member, SampleCall, TargetOverride, ToolKind};
 use deftool_lang::text::Spanned;
 use deftool_project::{Load, load_specs, resolve_inputs};
+use deftool_test_support::markdown::blocks;
 use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::Map;
@@ -141,11 +142,10 @@ fn compiled_tools_round_trip() {
     let mut loads = Vec::new();
     for entry in fs::read_dir(root.join("tests/lang")).unwrap().flatten() {
         let page = fs::read_to_string(entry.path()).unwrap();
-        for block in page.split("\n```").filter(|block| block.starts_with("el")) {
-            let (info, text) = block.split_once('\n').unwrap();
+        for block in blocks(&page).iter().filter(|block| block.info.starts_with("el")) {
             let project = Project::new();
-            let name = format!("spec.{}", info.split_whitespace().next().unwrap());
-            project.write(&name, text);
+            let name = format!("spec.{}", block.language());
+            project.write(&name, block.text);
             loads.push(load(&[name.into()], &project.path(".")));
         }
     }

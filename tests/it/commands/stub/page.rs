@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use deftool_stub::{Fault, GROUPS, load, read};
+use deftool_test_support::markdown::blocks_in;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -78,8 +79,7 @@ fn the_page_of_faults_is_up_to_date() {
 #[test]
 fn the_scenarios_of_the_page_and_the_example_are_valid() {
     let page = fs::read_to_string(root().join("docs/stub.md")).unwrap();
-    let blocks: Vec<&str> =
-        page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let blocks = blocks_in(&page, "eld");
     assert!(!blocks.is_empty());
     for block in blocks {
         let open = |_: &str| Ok(Vec::new());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use deftool_chat::{
     Api, ChatEvent, RawArguments, Reply, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
 };
+use deftool_test_support::markdown::{Block, blocks};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -130,15 +131,13 @@ pub(super) fn cases() -> Vec<Case> {
 /// no final line end.
 fn page_cases(page: &str) -> Vec<Case> {
     let text = fs::read_to_string(wire().join(page).with_extension("md")).unwrap();
-    let case = |section: &str| {
-        let (name, section) = section.split_once('\n').unwrap();
-        let (kind, body) = section.split_once("```").and_then(|(_, block)| block.split_once('\n')).unwrap();
-        let (body, after) = body.split_once("\n```\n```json expect\n").unwrap();
-        let expected = after.split_once("\n```").unwrap().0;
-        let body = if kind == "sse" { format!("{body}\n") } else { body.to_owned() };
-        Case::new(format!("{page}/{name}"), body.into(), expected.as_bytes())
+    let case = |blocks: &[Block<'_>]| {
+        let [body, expected] = blocks else { panic!("{page}: {blocks:?}") };
+        assert_eq!(expected.info, "json expect", "{page}/{}", body.section);
+        let text = if body.info == "sse" { body.text } else { body.text.trim_end_matches('\n') };
+        Case::new(format!("{page}/{}", body.section), text.into(), expected.text.as_bytes())
     };
-    text.split("\n## ").skip(1).map(case).collect()
+    blocks(&text).chunk_by(|one, next| one.section == next.section).map(case).collect()
 }
 
 pub(super) fn read_pieces<'a>(
