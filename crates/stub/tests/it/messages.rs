@@ -2,21 +2,18 @@
 
 use std::net::SocketAddr;
 
-use deftool_stub::{Fault, Scenario, Stub, read};
+use deftool_stub::{Fault, Scenario, Stub};
 use serde_json::{Value, json};
 
 use deftool_test_support::client::{exchange, post_to};
+
+use super::{events, stub};
 
 const WEATHER: &str = r#"(defscenario :name "weather" :key "secret"
  (expect :tools ["look"] :system "brief" :header (:anthropic-version "2023-06-01"))
  (reply (reasoning "Hm.") "Let me look. " (call "look" (:at "sea")) (call "look" (:at "sky")) :usage (:prompt 9 :completion 5 :cached 4))
  (reply :when (:last-role tool) (expect :contains "calm" :turn 2) "It is calm." :finish length)
  (error 529 :type "overloaded_error" :message "Overloaded"))"#;
-
-fn stub(scenario: &str) -> Stub {
-    let open = |_: &str| Ok(Vec::new());
-    Stub::start(read("s.eld", scenario, &open).unwrap().remove(0)).unwrap()
-}
 
 /// Sends a request with a version and this header.
 fn ask_with(address: SocketAddr, header: &str, body: &Value) -> (u16, Value) {
@@ -47,18 +44,6 @@ fn answered(content: &Value) -> [Value; 2] {
         .map(|call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": [{"type": "text", "text": "calm"}]}))
         .collect();
     [json!({"role": "assistant", "content": content}), json!({"role": "user", "content": results})]
-}
-
-/// Parses the events of a stream. The name of each event must be its type.
-fn events(stream: &Value) -> Vec<Value> {
-    let blocks = stream.as_str().unwrap().split_terminator("\n\n");
-    let read = |block: &str| {
-        let (name, data) = block.split_once('\n').unwrap();
-        let event: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
-        assert_eq!(name, format!("event: {}", event["type"].as_str().unwrap()));
-        event
-    };
-    blocks.map(read).collect()
 }
 
 #[test]
@@ -95,7 +80,7 @@ fn a_stream_has_the_content_of_the_whole_message() {
         let own = events.iter().filter(|event| event["index"] == index);
         own.filter_map(|event| event["delta"][member].as_str()).collect()
     };
-    let whole = ask(self::stub(WEATHER).address(), &request(false, &[])).1;
+    let whole = ask(super::stub(WEATHER).address(), &request(false, &[])).1;
     let content = &whole["content"];
     assert_eq!(pieces(0, "thinking"), content[0]["thinking"].as_str().unwrap());
     assert_eq!(pieces(0, "signature"), content[0]["signature"].as_str().unwrap());
@@ -190,7 +175,7 @@ fn invalid_requests_are_refused_with_the_wording_of_the_api() {
             "expected {message}, found {status}: {refused}"
         );
         // Local servers do not check this.
-        let local = self::stub("(defscenario :name \"a\" :server llama-cpp (reply \"x\"))");
+        let local = super::stub("(defscenario :name \"a\" :server llama-cpp (reply \"x\"))");
         assert_eq!(exchange(local.address(), &sent).0, 200, "{message}");
     }
 }

@@ -2,21 +2,18 @@
 
 use std::net::SocketAddr;
 
-use deftool_stub::{Fault, Scenario, Stub, read};
+use deftool_stub::{Fault, Scenario, Stub};
 use serde_json::{Value, json};
 
 use deftool_test_support::client::{exchange, get, post_to};
+
+use super::{events, stub};
 
 const WEATHER: &str = r#"(defscenario :name "weather"
  (expect :tools ["look"] :system "brief")
  (reply (reasoning "Hm.") "Let me look. " (call "look" (:at "sea")))
  (reply :when (:last-role tool) (expect :contains "calm" :turn 2) "It is calm." :finish length)
  (error 429 :message "slow down" :retry-after 1))"#;
-
-fn stub(scenario: &str) -> Stub {
-    let open = |_: &str| Ok(Vec::new());
-    Stub::start(read("s.eld", scenario, &open).unwrap().remove(0)).unwrap()
-}
 
 fn ask(address: SocketAddr, body: &Value) -> (u16, Value) {
     exchange(address, &post_to("/v1/responses", body))
@@ -29,18 +26,6 @@ fn request(is_stream: bool, more: &[Value]) -> Value {
     input.extend(more.iter().cloned());
     let tool = json!({"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": false});
     json!({"model": "m", "instructions": "Be brief.", "input": input, "tools": [tool], "stream": is_stream})
-}
-
-/// Parses the events of a stream. The name of each event must be its type.
-fn events(stream: &Value) -> Vec<Value> {
-    let blocks = stream.as_str().unwrap().split_terminator("\n\n");
-    let read = |block: &str| {
-        let (name, data) = block.split_once('\n').unwrap();
-        let event: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
-        assert_eq!(name, format!("event: {}", event["type"].as_str().unwrap()));
-        event
-    };
-    blocks.map(read).collect()
 }
 
 fn items_after_a_call() -> [Value; 3] {
@@ -71,7 +56,7 @@ fn scenarios_are_answered_without_streaming() {
     assert_eq!(stub.failures(), [""; 0]);
 
     // Mismatches are reported as in chat completions.
-    let stub = self::stub(WEATHER);
+    let stub = super::stub(WEATHER);
     let (status, error) = ask(stub.address(), &json!({"input": "hello"}));
     let message = error["error"]["message"].as_str().unwrap();
     assert_eq!(status, 400);
@@ -99,7 +84,7 @@ fn a_stream_ends_with_the_whole_response() {
     assert_eq!(deltas("response.reasoning_text.delta"), "Hm.");
     assert_eq!(deltas("response.function_call_arguments.delta"), r#"{"at":"sea"}"#);
     // The answer without streaming is the same.
-    let again = self::stub(WEATHER);
+    let again = super::stub(WEATHER);
     assert_eq!(last["response"], ask(again.address(), &request(false, &[])).1);
     assert_eq!(stub.requests()[0].contents("user"), ["How is the sea?"]);
 }
