@@ -17,7 +17,7 @@ Examples:
   deftool rule
   deftool rule --all --format json
   deftool rule DT204
-  deftool rule unknown-type")]
+  deftool rule unknown-name")]
 pub(in crate::cli) struct RuleOptions {
     /// Code or name of the rule to explain [default: list all]
     pub(in crate::cli) rule: Option<String>,

@@ -106,7 +106,7 @@ fn mistakes_in_a_test_script_are_found_while_it_is_edited() {
     client.did_open(&spec, SPEC);
     let text = "local read = tool.load(\"raed\")\ntest(\"a\", function() expct(tool.load(\"read\")({ pth = \"a\" })) end)\n";
     client.did_open(&test, text);
-    client.wait_for(&test, |codes| codes == ["1:DT430", "2:DT420", "2:DT431"]);
+    client.wait_for(&test, |codes| codes == ["1:DT204", "2:DT420", "2:DT431"]);
     let range = client.findings[&uri(&test)][0]["range"].clone();
     let params = json!({"textDocument": {"uri": uri(&test)}, "range": range, "context": {"diagnostics": []}});
     let actions = client.request("textDocument/codeAction", params);

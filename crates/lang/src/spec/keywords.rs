@@ -3,8 +3,6 @@
 //! These are the keywords of JSON Schema 2020-12, and `definitions` and `nullable`, which APIs still accept.
 //! Source: json-schema.org, draft 2020-12, core and validation (2026-11).
 
-use std::sync::LazyLock;
-
 /// A schema keyword.
 pub(crate) struct Keyword {
     pub(crate) name: &'static str,
@@ -161,12 +159,6 @@ pub(crate) fn is_annotation(name: &str) -> bool {
 /// Returns the names of all keywords.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|keyword| keyword.name)
-}
-
-/// Returns the keys of an argument: all keywords, and the keys of gptel.
-pub(crate) fn of_arguments() -> &'static [&'static str] {
-    static KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| names().chain(["name", "optional"]).collect());
-    &KEYS
 }
 
 /// Returns the keyword with this name.

@@ -31,6 +31,26 @@ pub enum Plist {
     Server,
     /// An override in `:targets`.
     Override,
+    /// The options of a name in `:tool-forms`.
+    ToolForm,
+}
+
+impl Plist {
+    /// Returns the owner of the keys, with its article.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Exit => "a tool",
+            Self::Worker => "a worker",
+            Self::Mcp => "an MCP server",
+            Self::Lint => "`deflint`",
+            Self::Argument => "an argument",
+            Self::Schema => "a schema",
+            Self::Permissions => "`:allow`",
+            Self::Server => "`:server`",
+            Self::Override => "a target's override",
+            Self::ToolForm => "a tool form",
+        }
+    }
 }
 
 /// A key of a plist.
@@ -127,6 +147,7 @@ pub fn keys(plist: Plist) -> &'static [Key] {
         Plist::Permissions => &PERMISSIONS,
         Plist::Server => &SERVER,
         Plist::Override => &OVERRIDE,
+        Plist::ToolForm => &TOOL_FORM,
     }
 }
 
@@ -143,24 +164,13 @@ pub(super) fn words(plist: Plist, name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the names of keys.
-pub(super) const fn names<const N: usize>(keys: &[Key; N]) -> [&'static str; N] {
-    let mut names = [""; N];
-    let mut index = 0;
-    while index < N {
-        names[index] = keys[index].name;
-        index += 1;
-    }
-    names
-}
-
 const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
     Key { name, value, doc }
 }
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-pub(super) const TOOL: [Key; 24] = [
+const TOOL: [Key; 24] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -242,7 +252,7 @@ pub(super) const TOOL: [Key; 24] = [
 const OVERRIDE: [Key; 1] =
     [key_of("description", KeyValue::Text, "Replaces the description of the tool for this target.")];
 
-pub(super) const PERMISSIONS: [Key; 5] = [
+const PERMISSIONS: [Key; 5] = [
     key_of(
         "net",
         KeyValue::List,
@@ -268,7 +278,7 @@ pub(super) const PERMISSIONS: [Key; 5] = [
 
 const REPORT: &[&str] = &["fail", "report"];
 
-pub(super) const WORKER: [Key; 35] = [
+const WORKER: [Key; 35] = [
     key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
     key_of(
         "default",
@@ -385,14 +395,14 @@ pub(super) const WORKER: [Key; 35] = [
     key_of("category", KeyValue::Text, "A group for people."),
 ];
 
-pub(super) const SERVER: [Key; 4] = [
+const SERVER: [Key; 4] = [
     key_of("command", KeyValue::List, "The program and its arguments. `{port}` stands for the port."),
     key_of("env", KeyValue::Any, "Additional environment variables, such as `(:NAME \"value\")`."),
     key_of("cwd", KeyValue::Text, "The working directory, relative to the project, absolute, or in `~`."),
     key_of("port", KeyValue::Number, "The port. Default: a free port at each start."),
 ];
 
-pub(super) const MCP: [Key; 10] = [
+const MCP: [Key; 10] = [
     key_of("name", KeyValue::Text, "The name of the server. Its tools are called `NAME__TOOL`."),
     key_of("description", KeyValue::Text, "A description for people."),
     key_of("command", KeyValue::List, "The program and its arguments. Requires trust."),
@@ -413,7 +423,7 @@ pub(super) const MCP: [Key; 10] = [
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"30s\"`."),
 ];
 
-pub(super) const LINT: [Key; 3] = [
+const LINT: [Key; 3] = [
     key_of("allow", KeyValue::Rules, "The rules that are silenced in the project."),
     key_of("deny", KeyValue::Rules, "The rules whose findings `check` reports as errors."),
     key_of(
@@ -423,6 +433,8 @@ pub(super) const LINT: [Key; 3] = [
          `gptel-make-tool`. `(NAME :skip 1)`: one argument comes before the keys.",
     ),
 ];
+
+const TOOL_FORM: [Key; 1] = [key_of("skip", KeyValue::Number, "The number of arguments before the keys.")];
 
 /// The keys of an argument: those of gptel, then all keywords.
 static ARGUMENT: LazyLock<Vec<Key>> = LazyLock::new(|| {

@@ -17,7 +17,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
 fn is_wrong(text: &str) -> bool {
     findings(text)
         .iter()
-        .any(|finding| matches!(finding.rule.name, "wrong-value" | "unknown-type" | "unknown-format"))
+        .any(|finding| matches!(finding.rule.name, "wrong-value" | "unknown-name" | "unknown-format"))
 }
 
 #[test]

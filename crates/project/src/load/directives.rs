@@ -10,7 +10,7 @@ use deftool_lang::syntax::{Kind, NodeId, Tree};
 use deftool_lang::text::{Location, SourceId, Span, Spanned};
 use deftool_script::comments;
 
-use crate::rules::unknown_allow;
+use crate::rules::invalid_allow;
 
 /// Reads the directives of one spec file.
 pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Directives {
@@ -42,7 +42,7 @@ pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Dire
                 }
             }
             Directive::Skip | Directive::Unreadable => {
-                directives.findings.push(unknown_allow::unreadable(Location { source, span: comment }));
+                directives.findings.push(invalid_allow::unreadable(Location { source, span: comment }));
             }
         }
     }
@@ -84,7 +84,7 @@ impl Directives {
             form.is_some_and(|form| *form != skip.form && skip.form.end <= form.end)
         };
         for skip in self.skips.extract_if(.., |skip| is_part(skip)) {
-            self.findings.push(unknown_allow::part_skipped(Location { source, span: skip.comment }));
+            self.findings.push(invalid_allow::part_skipped(Location { source, span: skip.comment }));
         }
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, V
         if let Some(comment) = comment.filter(|_| words.is_empty()) {
             let start = comment.start as usize;
             let span = Span::new(start, start + comment.of(text).trim_end().len());
-            findings.push(unknown_allow::unreadable(Location { source, span }));
+            findings.push(invalid_allow::unreadable(Location { source, span }));
         }
         waiting += if is_comment { words.len() } else { 0 };
         allows.extend(words.into_iter().map(|word| Allow { source, word, covers: span, in_script: true }));

@@ -17,7 +17,7 @@ use deftool_lang::text::{Location, SourceId, Span};
 use super::directives::{Allow, read_script_allows};
 use crate::model::{Load, LoadOptions};
 use crate::paths::is_script;
-use crate::rules::{self, error_allowed, unknown_allow, unused_allow};
+use crate::rules::{self, invalid_allow, unused_allow};
 
 /// The directives that apply to a load's findings.
 #[derive(Clone, Default)]
@@ -107,10 +107,10 @@ impl<'r> ProjectLevels<'r> {
                 for word in words {
                     let at = Location { source: lint.source, span: word.span };
                     match rule_of(known, &word.value) {
-                        None => directive_findings.push(unknown_allow::finding(at, &word.value)),
+                        None => directive_findings.push(invalid_allow::finding(at, &word.value)),
                         Some(rule) if denies => drop(project_levels.denied.insert((root, rule.code))),
                         Some(rule) if rule.severity == Severity::Error => {
-                            directive_findings.push(error_allowed::finding(at, &word.value, None));
+                            directive_findings.push(invalid_allow::of_error(at, &word.value, None));
                         }
                         Some(rule) => drop(project_levels.allowed.insert((root, rule.code))),
                     }
@@ -161,8 +161,7 @@ fn allow_findings(
     options: &LoadOptions,
     about_allows: bool,
 ) -> Vec<Diagnostic> {
-    const ABOUT_ALLOWS: [&Rule; 3] =
-        [&unknown_allow::UNKNOWN_ALLOW, &unused_allow::UNUSED_ALLOW, &error_allowed::ERROR_ALLOWED];
+    const ABOUT_ALLOWS: [&Rule; 2] = [&invalid_allow::INVALID_ALLOW, &unused_allow::UNUSED_ALLOW];
     let mut directive_findings = Vec::new();
     for (allow, matched) in levels.allows.iter().zip(&matcher.matched) {
         let at = Location { source: allow.source, span: allow.word.span };
@@ -172,7 +171,7 @@ fn allow_findings(
             continue;
         }
         let Some(rule) = rule else {
-            directive_findings.push(unknown_allow::finding(at, word));
+            directive_findings.push(invalid_allow::finding(at, word));
             continue;
         };
         // Not every load checks scripts and targets.
@@ -183,7 +182,7 @@ fn allow_findings(
         };
         match matched {
             AllowMatch::Error(error) => {
-                directive_findings.push(error_allowed::finding(at, word, Some(*error)));
+                directive_findings.push(invalid_allow::of_error(at, word, Some(*error)));
             }
             AllowMatch::Unused if is_checked && !allow.in_script && !read_errors.is_in(allow) => {
                 directive_findings.push(unused_allow::finding(at, word));

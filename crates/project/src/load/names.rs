@@ -5,7 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use deftool_lang::diagnostic::Diagnostic;
+use deftool_lang::schema::Target;
+use deftool_lang::spec::rules::{duplicate_definition, unknown_key_among, unknown_name};
 use deftool_lang::spec::{FileKind, Origin, Tool, ToolKind};
+use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Spanned};
 
 use crate::model::Load;
@@ -28,7 +32,7 @@ pub(super) fn report_duplicates(load: &mut Load) {
                 Some(Entry::Vacant(vacant)) => drop(vacant.insert(here)),
                 Some(Entry::Occupied(other)) => {
                     let other = *other.get();
-                    load.findings.push(rules::duplicate_name::finding(here, what, name, other));
+                    load.findings.push(duplicate_definition(here, what, name, other));
                     worker.valid = false;
                 }
             }
@@ -61,7 +65,7 @@ fn report_duplicate_tools(load: &mut Load) {
             findings.push(rules::replaced_tool::finding(here, name, there));
         } else {
             invalid.push(index);
-            findings.push(rules::duplicate_name::finding(here, "tool", name, there));
+            findings.push(duplicate_definition(here, "tool", name, there));
         }
     }
     load.findings.append(&mut findings);
@@ -91,6 +95,22 @@ fn can_coexist(one: &Tool, other: &Tool) -> bool {
 
 fn category_of(tool: &Tool) -> &str {
     tool.category.as_ref().map_or("misc", |name| name.value.as_str())
+}
+
+/// Reports overrides for unknown targets, which are never sent.
+pub(super) fn unknown_targets(load: &Load) -> Vec<Diagnostic> {
+    let known = Target::ALL.map(Target::as_str);
+    let overrides = load.tools.iter().flat_map(|loaded| {
+        let tool = &loaded.tool;
+        tool.overrides.iter().map(|over| (tool.source, &over.target))
+    });
+    overrides
+        .filter(|(_, target)| !known.contains(&target.value.as_str()))
+        .map(|(source, target)| {
+            let at = Location { source, span: target.span };
+            unknown_key_among(at, "target", target.value.trim_end_matches(':'), known.into_iter())
+        })
+        .collect()
 }
 
 /// The names of a project's tools of one kind.
@@ -143,15 +163,17 @@ pub(super) fn report_unknown_worker_tools(
             let is_unknown =
                 |name: &&Spanned<String>| !known.all.contains(name.value.as_str()) && !is_remote(&name.value);
             for name in listed.iter().flatten().filter(is_unknown) {
-                let finding = rules::unknown_worker_tool::finding(
-                    Location { source, span: name.span },
-                    &worker.name.value,
-                    name,
-                    what,
-                    &known.in_order,
-                    other.all.contains(name.value.as_str()),
-                );
-                load.findings.push(finding);
+                let Spanned { value: name, span } = name;
+                let at = Location { source, span: *span };
+                let message = format!("unknown {what} `{name}` in worker `{}`", worker.name.value);
+                let is_other = other.all.contains(name.as_str());
+                let similar = known.in_order.iter().copied().filter(|_| !is_other);
+                let finding = unknown_name(at, message, name, similar, quoted);
+                load.findings.push(match (is_other, what) {
+                    (true, "tool") => finding.labelled("belongs in `:exit-tools`"),
+                    (true, _) => finding.labelled("belongs in `:tools`"),
+                    (false, _) => finding,
+                });
                 worker.valid = false;
             }
         }

@@ -98,7 +98,7 @@ pub(super) fn read_specs(
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_preset_tool::check(&load, &preset_tools));
-    findings.extend(rules::unknown_target::check(&load));
+    findings.extend(names::unknown_targets(&load));
     findings.extend(rules::long_result::check(&load, whole));
     load.findings.append(&mut findings);
     load.sort_findings();

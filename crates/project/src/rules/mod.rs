@@ -6,14 +6,10 @@ use deftool_lang::diagnostic::rules;
 
 rules! {
     invalid_utf8: INVALID_UTF8,
-    duplicate_name: DUPLICATE_NAME,
-    unknown_target: UNKNOWN_TARGET,
-    unknown_allow: UNKNOWN_ALLOW,
+    invalid_allow: INVALID_ALLOW,
     unused_allow: UNUSED_ALLOW,
-    error_allowed: ERROR_ALLOWED,
     near_name: NEAR_NAME,
     replaced_tool: REPLACED_TOOL,
-    unknown_worker_tool: UNKNOWN_WORKER_TOOL,
     unknown_preset_tool: UNKNOWN_PRESET_TOOL,
     mcp_unavailable: MCP_UNAVAILABLE,
     mcp_tool: MCP_TOOL,
@@ -45,7 +41,6 @@ rules! {
     unused_callback: UNUSED_CALLBACK,
     exit_tool_script: EXIT_TOOL_SCRIPT,
     script_type: SCRIPT_TYPE,
-    unknown_test_tool: UNKNOWN_TEST_TOOL,
     unknown_test_argument: UNKNOWN_TEST_ARGUMENT,
 }
 

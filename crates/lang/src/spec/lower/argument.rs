@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use super::lowerer::Lowerer;
 use super::plist::Entry;
+use crate::spec::reference::Plist;
+use crate::spec::rules::{self, unknown_key, wrong_value};
 use crate::spec::schema::SchemaPosition;
-use crate::spec::{Argument, Tool, keywords, rules};
+use crate::spec::{Argument, Tool};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -22,12 +24,13 @@ impl Lowerer {
             }
             kind => {
                 let found = Datum { span, kind };
-                self.findings.push(rules::args_not_a_list::finding(self.at(span), &found));
+                let finding = wrong_value::arguments::args(self.at(span), found.describe());
+                self.findings.push(finding.note("write `:args ((:name \"…\" :type string) …)`"));
                 return Vec::new();
             }
         };
         if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
-            self.findings.push(rules::args_not_a_list::single(self.at(span), &items));
+            self.findings.push(wrong_value::arguments::single(self.at(span), &items));
             return Vec::new();
         }
         let mut arguments: Vec<Argument> = Vec::with_capacity(items.len());
@@ -43,7 +46,12 @@ impl Lowerer {
             let Some(argument) = self.lower_argument(item) else { continue };
             let Spanned { value: name, span } = &argument.name;
             if let Some(&first) = seen.get(name) {
-                self.findings.push(rules::duplicate_argument::finding(self.at(*span), name, first));
+                self.findings.push(rules::duplicate::definition(
+                    self.at(*span),
+                    "argument",
+                    name,
+                    self.at(first),
+                ));
                 continue;
             }
             seen.insert(name.clone(), *span);
@@ -67,11 +75,11 @@ impl Lowerer {
             }
             kind => {
                 let found = Datum { span, kind };
-                self.findings.push(rules::args_not_a_list::element(self.at(span), &found));
+                self.findings.push(wrong_value::arguments::element(self.at(span), &found));
                 return None;
             }
         };
-        let mut entries = self.read_schema_plist(items, keywords::of_arguments());
+        let mut entries = self.read_plist(items, Plist::Argument);
         let name = match take(&mut entries, "name") {
             Some(Entry { value, .. }) => {
                 let name_span = value.span;
@@ -89,10 +97,10 @@ impl Lowerer {
             }
         };
         // An unreadable or misspelt description has its own finding.
-        let is_described = entries.iter().any(|entry| entry.key == "description")
-            || entries
-                .iter()
-                .any(|entry| rules::unknown_argument_key::meant(&entry.key) == Some("description"));
+        let is_description = |key: &str| {
+            key == "description" || unknown_key::meant(Plist::Argument, key) == Some("description")
+        };
+        let is_described = entries.iter().any(|entry| is_description(&entry.key));
         let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
         let schema = self.lower_keywords(entries, span, SchemaPosition::Argument { name: &name, optional });
         let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };
@@ -112,8 +120,8 @@ impl Lowerer {
             DatumKind::Symbol(word) if word == "t" => true,
             DatumKind::List(items) if items.is_empty() => false,
             DatumKind::Invalid => false,
-            kind => {
-                let finding = rules::optional_not_a_flag::finding(self.at(entry.value.span), kind);
+            _ => {
+                let finding = wrong_value::arguments::optional(self.at(entry.value.span), &entry.value);
                 self.findings.push(finding);
                 true
             }

@@ -4,16 +4,16 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules::{
-    command_key, invalid_command, path_start, placeholder_in_code, placeholder_optional, unknown_placeholder,
-    unused_argument, wrong_value,
+    invalid_command, path_start, placeholder_in_code, placeholder_optional, unknown_name, unused_argument,
+    useless_key,
 };
 use crate::spec::{CommandInput, Json, Template, Tool, ToolCommand};
-use crate::syntax::{Datum, DatumKind, Number};
+use crate::syntax::{Datum, DatumKind};
 use crate::text::Spanned;
 
 /// The checks of a command whose words are known.
 const CHECKS: [fn(&Tool, &ToolCommand, &mut Vec<Diagnostic>); 5] = [
-    unknown_placeholder::check,
+    unknown_name::check_placeholders,
     placeholder_optional::check,
     invalid_command::check_arrays,
     placeholder_in_code::check,
@@ -28,7 +28,7 @@ impl Lowerer {
             for (key, span) in
                 ["stdin", "dash", "cwd", "ok-codes"].into_iter().filter_map(|key| Some((key, key_span(key)?)))
             {
-                self.findings.push(command_key::without_command(self.at(span), key));
+                self.findings.push(useless_key::finding(self.at(span), key, "without `:command`"));
             }
             return;
         };
@@ -36,7 +36,7 @@ impl Lowerer {
             self.findings.push(invalid_command::with_script(self.at(command), script));
         }
         for (key, span) in ["async", "memory"].into_iter().filter_map(|key| Some((key, key_span(key)?))) {
-            self.findings.push(command_key::with_command(self.at(span), key));
+            self.findings.push(useless_key::finding(self.at(span), key, "on a program that `:command` runs"));
         }
     }
 
@@ -74,30 +74,14 @@ impl Lowerer {
     }
 
     /// Reads `:ok-codes`.
-    pub(super) fn take_codes(&mut self, value: &Datum) -> Vec<u8> {
+    pub(super) fn take_codes(&mut self, value: Datum) -> Vec<u8> {
         let expected = "a vector of exit codes from 0 to 255 such as [0 1]";
-        let (DatumKind::Vector(items) | DatumKind::List(items)) = &value.kind else {
-            self.report_wrong_value("ok-codes", value, expected);
-            return Vec::new();
-        };
-        if items.is_empty() {
-            let at = self.at(value.span);
-            self.findings.push(wrong_value::finding(at, "ok-codes", expected, "an empty vector"));
-        }
-        let mut codes = Vec::new();
-        for item in items {
-            let DatumKind::Number(Number::Integer(number)) = item.kind else {
-                self.report_wrong_value("ok-codes", item, "exit codes from 0 to 255");
-                continue;
-            };
-            if let Ok(code) = u8::try_from(number) {
-                codes.push(code);
-            } else {
-                let (at, found) = (self.at(item.span), format!("`{number}`"));
-                self.findings.push(wrong_value::finding(at, "ok-codes", "exit codes from 0 to 255", &found));
-            }
-        }
-        codes
+        let items = self.take_some_elements("ok-codes", value, expected).unwrap_or_default();
+        let codes = items.iter().filter_map(|item| {
+            let code = self.take_integer("ok-codes", item, "exit codes from 0 to 255", 0..=255)?;
+            u8::try_from(code).ok()
+        });
+        codes.collect()
     }
 
     fn template(&mut self, text: Spanned<String>) -> Option<Spanned<Template>> {

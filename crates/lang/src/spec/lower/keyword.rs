@@ -2,7 +2,7 @@
 
 use super::lowerer::Lowerer;
 use crate::spec::keywords::TYPES;
-use crate::spec::rules;
+use crate::spec::rules::{self, wrong_value::schema as wrong};
 use crate::spec::schema::SchemaPosition;
 use crate::spec::{Json, JsonKind};
 use crate::syntax::{Datum, DatumKind};
@@ -22,16 +22,16 @@ impl Lowerer {
             }
             // nil is not a type, but `null` may be meant.
             DatumKind::List(items) if items.is_empty() => {
-                self.findings.push(rules::unknown_type::finding(self.at(span), "nil"));
+                self.findings.push(rules::unknown_name::of_type(self.at(span), "nil"));
                 None
             }
             DatumKind::Keyword(word) => {
-                self.findings.push(rules::unknown_type::finding(self.at(span), &word));
+                self.findings.push(rules::unknown_name::of_type(self.at(span), &word));
                 None
             }
             DatumKind::Vector(items) => {
                 // gptel converts the symbol of a `:type` to a string, but not symbols in a vector.
-                if let Some(finding) = rules::type_not_a_word::in_vector(self.source, &items) {
+                if let Some(finding) = wrong::type_words(self.source, &items) {
                     self.findings.push(finding);
                     return None;
                 }
@@ -50,7 +50,7 @@ impl Lowerer {
             | DatumKind::Number(_)
             | DatumKind::NotFinite(_)
             | DatumKind::Dotted(..)) => {
-                let finding = rules::type_not_a_word::finding(self.at(span), &Datum { span, kind });
+                let finding = wrong::type_word(self.at(span), &Datum { span, kind });
                 self.findings.push(finding);
                 None
             }
@@ -59,7 +59,7 @@ impl Lowerer {
 
     fn type_word(&mut self, word: String, span: Span) -> Json {
         if !TYPES.contains(&word.as_str()) {
-            self.findings.push(rules::unknown_type::finding(self.at(span), &word));
+            self.findings.push(rules::unknown_name::of_type(self.at(span), &word));
         }
         Json { span, kind: JsonKind::String(word) }
     }
@@ -69,10 +69,9 @@ impl Lowerer {
         let span = value.span;
         match value.kind {
             DatumKind::Vector(items) => {
-                self.findings.extend(rules::enum_not_a_vector::of_symbols(self.source, &items, types));
+                self.findings.extend(wrong::enum_symbols(self.source, &items, types));
                 let count = items.len();
-                let constants =
-                    items.into_iter().filter(|item| rules::enum_not_a_vector::symbol_of(item).is_none());
+                let constants = items.into_iter().filter(|item| wrong::symbol_of(item).is_none());
                 let values: Vec<Json> = constants.filter_map(|item| self.json_value(item)).collect();
                 // Without valid elements, treat the vector as missing, unless it was written empty.
                 let is_reported = values.is_empty() && count > 0;
@@ -84,7 +83,7 @@ impl Lowerer {
             }
             DatumKind::Invalid => None,
             kind => {
-                let finding = rules::enum_not_a_vector::finding(self.at(span), &Datum { span, kind });
+                let finding = wrong::enumeration(self.at(span), &Datum { span, kind });
                 self.findings.push(finding);
                 None
             }
@@ -120,15 +119,15 @@ impl Lowerer {
             let at = self.at(key_span.to(value.span));
             self.findings.push(match position {
                 SchemaPosition::Argument { optional, .. } => {
-                    rules::required_misplaced::finding(at, is_true, optional)
+                    rules::useless_key::required(at, is_true, optional)
                 }
                 SchemaPosition::Property(_) | SchemaPosition::Items | SchemaPosition::Nested => {
-                    rules::required_misplaced::of_property(at)
+                    rules::useless_key::required_inside(at)
                 }
             });
             return self.json_value(value);
         }
-        self.findings.extend(rules::required_not_a_vector::check(self.source, &value));
+        self.findings.extend(wrong::required(self.source, &value));
         match value.kind {
             // Emacs sends these unchanged.
             DatumKind::String(_) | DatumKind::Number(_) => self.json_value(value),

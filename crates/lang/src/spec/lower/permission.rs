@@ -2,23 +2,17 @@
 
 use super::lowerer::Lowerer;
 use crate::spec::Permissions;
-use crate::spec::reference;
-use crate::spec::rules::{path_start, unknown_permission, useless_grant, wide_permission};
-use crate::syntax::{Datum, DatumKind};
-
-const KINDS: [&str; 5] = reference::names(&reference::PERMISSIONS);
+use crate::spec::reference::Plist;
+use crate::spec::rules::{path_start, useless_grant, wide_permission};
+use crate::syntax::Datum;
 
 impl Lowerer {
     pub(super) fn lower_permissions(&mut self, value: Datum) -> Permissions {
         let mut permissions = Permissions::default();
-        let DatumKind::List(items) = value.kind else {
-            self.report_wrong_value("allow", &value, "a plist such as `(:read [\"notes/\"])`");
-            return permissions;
-        };
-        for entry in self.read_plist(items, &KINDS) {
+        let items = self.take_plist("allow", value, "(:read [\"notes/\"])").unwrap_or_default();
+        for entry in self.read_plist(items, Plist::Permissions) {
             let Some(list) = permissions.list_mut(&entry.key) else {
-                let at = self.at(entry.key_span);
-                self.findings.push(unknown_permission::finding(at, &entry.key, &KINDS));
+                self.report_unknown_key(Plist::Permissions, &entry.key, entry.key_span);
                 continue;
             };
             let grants = self.take_strings(&entry.key, entry.value).unwrap_or_default();

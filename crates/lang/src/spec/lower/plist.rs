@@ -1,15 +1,19 @@
 //! Plists: `:key value :key value …`.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use super::lowerer::Lowerer;
 use crate::diagnostic::Severity;
-use crate::spec::reference::{self, Plist};
+use crate::spec::reference::{self, Key, Plist};
+use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{keywords, nearest, rules};
-use crate::syntax::{Datum, DatumKind};
+use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
 /// A key with its value.
@@ -25,7 +29,7 @@ pub(super) struct Entry {
 const CONSTANT_KEYWORDS: [&str; 4] = [":json-false", ":false", ":null", ":json-null"];
 
 /// Whether the item may be intended as a key.
-fn is_key(datum: &Datum, known: &[&str]) -> bool {
+fn is_key(datum: &Datum, known: &[Key]) -> bool {
     match &datum.kind {
         DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
         DatumKind::Symbol(word) | DatumKind::String(word) => is_known(word, known),
@@ -34,12 +38,13 @@ fn is_key(datum: &Datum, known: &[&str]) -> bool {
 }
 
 /// Whether `word` is one of `known`, with or without its colon.
-fn is_known(word: &str, known: &[&str]) -> bool {
-    known.contains(&word.strip_prefix(':').unwrap_or(word))
+fn is_known(word: &str, known: &[Key]) -> bool {
+    let word = word.strip_prefix(':').unwrap_or(word);
+    known.iter().any(|key| key.name == word)
 }
 
 /// Whether the item is a keyword, but not a known key.
-fn is_lone_word(datum: &Datum, known: &[&str]) -> bool {
+fn is_lone_word(datum: &Datum, known: &[Key]) -> bool {
     matches!(&datum.kind, DatumKind::Keyword(word) if !is_known(word, known) && !word.ends_with(':'))
 }
 
@@ -90,18 +95,19 @@ struct RenamedKeys {
 }
 
 impl Lowerer {
-    /// Reads the entries of a plist, without duplicates. `known` are the allowed keys, for suggestions; if it is
-    /// empty, any key is allowed.
-    pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
-        self.read_entries(items, known, false)
+    /// Reads the entries of a plist, without duplicates. The caller reports unknown keys.
+    pub(super) fn read_plist(&mut self, items: Vec<Datum>, plist: Plist) -> Vec<Entry> {
+        self.read_entries(items, reference::keys(plist), plist == Plist::Argument)
     }
 
-    /// Reads the entries of a schema plist, in which Emacs accepts keys with and without a colon.
-    pub(super) fn read_schema_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
-        self.read_entries(items, known, true)
+    /// Reads the entries of a plist that may have any keys, without duplicates.
+    pub(super) fn read_members(&mut self, items: Vec<Datum>) -> Vec<Entry> {
+        self.read_entries(items, &[], false)
     }
 
-    fn read_entries(&mut self, items: Vec<Datum>, known: &[&str], takes_bare_keys: bool) -> Vec<Entry> {
+    /// `known` are the allowed keys; if it is empty, any key is allowed. `takes_bare_keys`: whether Emacs accepts keys
+    /// without a colon.
+    fn read_entries(&mut self, items: Vec<Datum>, known: &[Key], takes_bare_keys: bool) -> Vec<Entry> {
         let mut entries = Entries { all: Vec::with_capacity(items.len() / 2), ..Entries::default() };
         let mut renamed = RenamedKeys::default();
         let mut items = items.into_iter().peekable();
@@ -117,7 +123,7 @@ impl Lowerer {
                     }
                     key
                 }
-                DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
+                DatumKind::Symbol(word) if known.iter().any(|key| key.name == word) => {
                     renamed.keys.push((word.clone(), self.findings.len()));
                     self.findings.push(if takes_bare_keys && is_sent_bare(&word) {
                         rules::bare_key::keyword(at, &word)
@@ -153,8 +159,9 @@ impl Lowerer {
             });
             let value = value.or_else(|| {
                 // `:type :string`: an unknown keyword without a value of its own.
-                let word =
-                    items.next_if(|next| known.contains(&key.as_str()) && is_lone_word(next, known))?;
+                let word = items.next_if(|next| {
+                    known.iter().any(|known| known.name == key) && is_lone_word(next, known)
+                })?;
                 if items.peek().is_some_and(|next| !is_key(next, known)) {
                     // The keyword has a value: it is a key, and the previous key has no value.
                     pending = Some(word);
@@ -172,7 +179,9 @@ impl Lowerer {
             if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
                 let mut finding = rules::stray_colon::finding(at, &key, takes_bare_keys);
                 let stem = key.trim_end_matches(':').to_owned();
-                let names = stem == "name" && known.contains(&"name") && entries.index_of("name").is_none();
+                let names = stem == "name"
+                    && known.iter().any(|key| key.name == "name")
+                    && entries.index_of("name").is_none();
                 if names {
                     // A tool or argument without a name cannot be sent.
                     finding.severity = Severity::Error;
@@ -204,7 +213,11 @@ impl Lowerer {
                 // The first occurrence had no value, which has been reported.
                 first.value = value;
             } else {
-                self.findings.push(rules::duplicate_key::finding(at, &key, first.key_span));
+                self.findings.push(rules::duplicate::finding(
+                    at,
+                    &format!("key `:{key}`; the first one is used"),
+                    first.key_span,
+                ));
             }
             renamed.doubled.insert(key);
         }
@@ -239,12 +252,85 @@ impl Lowerer {
         Datum { span: word.span, kind: DatumKind::Invalid }
     }
 
+    /// Reports an unknown key of `plist`.
+    pub(super) fn report_unknown_key(&mut self, plist: Plist, key: &str, key_span: Span) {
+        // A stray colon has been reported.
+        if !key.ends_with(':') {
+            self.findings.push(rules::unknown_key::finding(self.at(key_span), plist, key));
+        }
+    }
+
     /// Reports a value of the wrong kind.
     pub(super) fn report_wrong_value(&mut self, key: &str, value: &Datum, expected: &str) {
         if value.kind != DatumKind::Invalid {
             let at = self.at(value.span);
             self.findings.push(rules::wrong_value::finding(at, key, expected, value.describe()));
         }
+    }
+
+    /// Reports a number or word that `key` does not take.
+    pub(super) fn report_wrong_word(&mut self, key: &str, span: Span, expected: &str, word: impl Display) {
+        self.findings.push(rules::wrong_value::finding(self.at(span), key, expected, &format!("`{word}`")));
+    }
+
+    /// Reads the items of a plist such as `example`.
+    pub(super) fn take_plist(&mut self, key: &str, value: Datum, example: &str) -> Option<Vec<Datum>> {
+        let DatumKind::List(items) = value.kind else {
+            self.report_wrong_value(key, &value, &format!("a plist such as `{example}`"));
+            return None;
+        };
+        Some(items)
+    }
+
+    /// Reads the elements of a vector or list.
+    pub(super) fn take_elements(&mut self, key: &str, value: Datum, expected: &str) -> Option<Vec<Datum>> {
+        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
+            self.report_wrong_value(key, &value, expected);
+            return None;
+        };
+        Some(items)
+    }
+
+    /// Reads the elements of a vector or list that may not be empty.
+    pub(super) fn take_some_elements(
+        &mut self,
+        key: &str,
+        value: Datum,
+        expected: &str,
+    ) -> Option<Vec<Datum>> {
+        let at = self.at(value.span);
+        let items = self.take_elements(key, value, expected)?;
+        if items.is_empty() {
+            self.findings.push(rules::wrong_value::finding(at, key, expected, "an empty vector"));
+            return None;
+        }
+        Some(items)
+    }
+
+    /// Reads an integer in `range`.
+    pub(super) fn take_integer(
+        &mut self,
+        key: &str,
+        value: &Datum,
+        expected: &str,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
+        match value.kind {
+            DatumKind::Number(Number::Integer(number)) if range.contains(&number) => return Some(number),
+            DatumKind::Number(Number::Integer(number)) => {
+                self.report_wrong_word(key, value.span, expected, number);
+            }
+            _ => self.report_wrong_value(key, value, expected),
+        }
+        None
+    }
+
+    pub(super) fn take_duration(&mut self, key: &str, value: Datum) -> Option<Duration> {
+        self.take_parsed(key, value, "a duration such as \"5s\" or \"500ms\"", parse_duration)
+    }
+
+    pub(super) fn take_size(&mut self, key: &str, value: Datum) -> Option<u64> {
+        self.take_parsed(key, value, "a size such as \"64KiB\"", parse_bytes)
     }
 
     pub(super) fn take_string(&mut self, key: &str, value: Datum) -> Option<String> {
@@ -320,18 +406,14 @@ impl Lowerer {
         };
         let parsed = parse(text);
         if parsed.is_none() {
-            let at = self.at(value.span);
-            self.findings.push(rules::wrong_value::finding(at, key, expected, &format!("`{text}`")));
+            self.report_wrong_word(key, value.span, expected, text);
         }
         parsed
     }
 
     /// Reads a vector or list of strings with their spans, without duplicates.
     pub(super) fn take_strings(&mut self, key: &str, value: Datum) -> Option<Vec<Spanned<String>>> {
-        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.report_wrong_value(key, &value, "a vector of strings");
-            return None;
-        };
+        let items = self.take_elements(key, value, "a vector of strings")?;
         let mut strings = Vec::new();
         let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
@@ -341,7 +423,7 @@ impl Lowerer {
             };
             if let Some(&first) = seen.get(&text) {
                 let at = self.at(item.span);
-                self.findings.push(rules::repeated_item::finding(at, key, &text, first));
+                self.findings.push(rules::duplicate::finding(at, &format!("\"{text}\" in `:{key}`"), first));
                 continue;
             }
             seen.insert(text.clone(), item.span);

@@ -3,23 +3,17 @@
 use super::form::is_reserved_head;
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
-use crate::spec::reference;
-use crate::spec::rules::{
-    as_vector, mcp_transport, missing_name, repeated_item, unknown_mcp_key, unknown_tool_key, wrong_value,
-};
-use crate::spec::units::parse_duration;
+use crate::spec::reference::Plist;
+use crate::spec::rules::{as_vector, duplicate, mcp_transport, missing_name, useless_key, wrong_value};
 use crate::spec::{Lint, McpServer, McpTransport, ToolForm};
-use crate::syntax::{Datum, DatumKind, Number};
+use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
-
-const MCP_KEYS: [&str; 10] = reference::names(&reference::MCP);
-const LINT_KEYS: [&str; 3] = reference::names(&reference::LINT);
 
 impl Lowerer {
     /// Lowers the plist of an MCP server; `None` if it has no usable name or transport.
     pub(super) fn lower_mcp(&mut self, span: Span, items: Vec<Datum>) -> Option<McpServer> {
         let head = Span::new(span.start as usize, span.start as usize + 1);
-        let entries = self.read_plist(items, &MCP_KEYS);
+        let entries = self.read_plist(items, Plist::Mcp);
         let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
         let (named, both) = (is_written("name"), is_written("command") && is_written("url"));
         let reachable = is_written("command") || is_written("url");
@@ -49,12 +43,8 @@ impl Lowerer {
                 "header-env" => header_env = self.take_texts("header-env", value),
                 "tools" => tools = self.take_strings("tools", value),
                 "confirm" => confirm = self.take_flag("confirm", &value),
-                "timeout" => {
-                    let expected = "a duration such as \"5s\" or \"500ms\"";
-                    timeout = self.take_parsed("timeout", value, expected, parse_duration);
-                }
-                _ if key.ends_with(':') => {}
-                _ => self.findings.push(unknown_mcp_key::finding(self.at(key_span), &key, &MCP_KEYS)),
+                "timeout" => timeout = self.take_duration("timeout", value),
+                _ => self.report_unknown_key(Plist::Mcp, &key, key_span),
             }
         }
         if !named {
@@ -89,15 +79,7 @@ impl Lowerer {
     /// Reads a program with its arguments, with their spans.
     pub(super) fn take_words(&mut self, value: Datum) -> Option<Vec<Spanned<String>>> {
         let expected = "a vector of a program and its arguments, as strings";
-        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.report_wrong_value("command", &value, expected);
-            return None;
-        };
-        if items.is_empty() {
-            let at = self.at(value.span);
-            self.findings.push(wrong_value::finding(at, "command", expected, "an empty vector"));
-            return None;
-        }
+        let items = self.take_some_elements("command", value, expected)?;
         let word = |item: Datum| {
             let span = item.span;
             Some(Spanned::new(self.take_string("command", item)?, span))
@@ -109,20 +91,18 @@ impl Lowerer {
     pub(super) fn lower_lint(&mut self, span: Span, items: Vec<Datum>) -> Lint {
         let (allow, deny, tool_forms) = (Vec::new(), Vec::new(), Vec::new());
         let mut lint = Lint { source: self.source, span, allow, deny, tool_forms };
-        for entry in self.read_plist(items, &LINT_KEYS) {
+        for entry in self.read_plist(items, Plist::Lint) {
             match entry.key.as_str() {
                 "allow" => lint.allow = self.take_rules("allow", entry.value),
                 "deny" => lint.deny = self.take_rules("deny", entry.value),
                 "tool-forms" if self.is_code => {
-                    self.findings.push(unknown_tool_key::tool_forms_in_code(self.at(entry.key_span)));
+                    let at = self.at(entry.key_span);
+                    self.findings.push(useless_key::finding(at, "tool-forms", "in Emacs Lisp").note(
+                        "write the form in an `.eld` file of the project, or in the folder of this file",
+                    ));
                 }
                 "tool-forms" => lint.tool_forms = self.take_tool_forms(entry.value),
-                key if key.ends_with(':') => {}
-                key => {
-                    let finding =
-                        unknown_tool_key::finding(self.at(entry.key_span), key, "`deflint`", &LINT_KEYS);
-                    self.findings.push(finding);
-                }
+                key => self.report_unknown_key(Plist::Lint, key, entry.key_span),
             }
         }
         lint
@@ -135,12 +115,8 @@ impl Lowerer {
             let finding = wrong_value::finding(self.at(value.span), key, expected, "a list");
             self.findings.push(as_vector(finding, &value));
         }
-        let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.report_wrong_value(key, &value, expected);
-            return Vec::new();
-        };
         let mut rules = Vec::new();
-        for item in items {
+        for item in self.take_elements(key, value, expected).unwrap_or_default() {
             match item.kind {
                 DatumKind::String(word) | DatumKind::Symbol(word) => {
                     rules.push(Spanned::new(word, item.span));
@@ -164,13 +140,9 @@ impl Lowerer {
             let name = &form.name;
             match forms.iter().find(|known| known.name.value == name.value) {
                 Some(first) => {
-                    let at = self.at(name.span);
-                    self.findings.push(repeated_item::finding(
-                        at,
-                        "tool-forms",
-                        &name.value,
-                        first.name.span,
-                    ));
+                    let what = format!("\"{}\" in `:tool-forms`", name.value);
+                    let finding = duplicate::finding(self.at(name.span), &what, first.name.span);
+                    self.findings.push(finding);
                 }
                 None => forms.push(form),
             }
@@ -189,17 +161,15 @@ impl Lowerer {
             return None;
         };
         if is_reserved_head(&word) {
-            let (at, found) = (self.at(name.span), format!("`{word}`"));
-            self.findings.push(wrong_value::finding(at, "tool-forms", expected, &found));
+            self.report_wrong_word("tool-forms", name.span, expected, word);
             return None;
         }
         let mut skip = 0;
-        for Entry { key, key_span, value } in self.read_plist(options, &["skip"]) {
+        for Entry { key, key_span, value } in self.read_plist(options, Plist::ToolForm) {
             if key == "skip" {
                 skip = self.take_skip(&value)?;
-            } else if !key.ends_with(':') {
-                let finding = unknown_tool_key::finding(self.at(key_span), &key, "a tool form", &["skip"]);
-                self.findings.push(finding);
+            } else {
+                self.report_unknown_key(Plist::ToolForm, &key, key_span);
             }
         }
         Some(ToolForm { name: Spanned::new(word, name.span), skip })
@@ -207,15 +177,6 @@ impl Lowerer {
 
     fn take_skip(&mut self, value: &Datum) -> Option<usize> {
         let expected = "the number of arguments before the keys";
-        if let DatumKind::Number(Number::Integer(number)) = value.kind {
-            let skip = usize::try_from(number).ok();
-            if skip.is_none() {
-                let (at, found) = (self.at(value.span), format!("`{number}`"));
-                self.findings.push(wrong_value::finding(at, "skip", expected, &found));
-            }
-            return skip;
-        }
-        self.report_wrong_value("skip", value, expected);
-        None
+        usize::try_from(self.take_integer("skip", value, expected, 0..=i64::MAX)?).ok()
     }
 }

@@ -6,7 +6,8 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::keywords::{self, TYPES, ValueKind};
-use crate::spec::rules;
+use crate::spec::reference::Plist;
+use crate::spec::rules::{self, wrong_value::schema as wrong};
 use crate::spec::schema::{Schema, SchemaPosition};
 use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::rules::not_json;
@@ -34,11 +35,11 @@ impl Lowerer {
             DatumKind::List(items) => {
                 if items.first().is_some_and(|first| !is_key(first)) {
                     let found = Datum { span, kind: DatumKind::List(items) };
-                    self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
+                    self.findings.push(wrong::schema(self.at(span), key, &found));
                     return None;
                 }
                 let is_empty = items.is_empty();
-                let entries = self.read_schema_plist(items, keywords::of_arguments());
+                let entries = self.read_plist(items, Plist::Argument);
                 let members = self.lower_keywords(entries, span, position);
                 // A schema without readable members differs from the empty schema, which has a meaning.
                 let is_lost =
@@ -58,10 +59,10 @@ impl Lowerer {
             DatumKind::Invalid => None,
             kind => {
                 let found = Datum { span, kind };
-                self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
+                self.findings.push(wrong::schema(self.at(span), key, &found));
                 // Emacs sends everything but a symbol unchanged.
                 match found.kind {
-                    DatumKind::Vector(items) if rules::schema_not_a_plist::is_writable(&items) => {
+                    DatumKind::Vector(items) if wrong::is_writable(&items) => {
                         Some(self.lower_elements(key, items, span))
                     }
                     DatumKind::String(text) => Some(Json { span, kind: JsonKind::String(text) }),
@@ -88,7 +89,7 @@ impl Lowerer {
         for Entry { key, key_span, value } in entries {
             let meant = match keywords::find(&key) {
                 Some(_) => None,
-                None => rules::unknown_argument_key::meant(&key),
+                None => rules::unknown_key::meant(Plist::Argument, &key),
             };
             let meant = meant.map(|keyword| {
                 let is_taken = taken.contains(&keyword);
@@ -154,8 +155,7 @@ impl Lowerer {
             }
             None => {
                 let at = self.at(key_span);
-                let mut finding =
-                    unknown_keyword(key, at, meant.map(|meant| meant.keyword), context.position);
+                let mut finding = unknown_keyword(key, at, context.position);
                 if meant.is_some_and(|meant| meant.is_taken) {
                     finding.iter_mut().for_each(rules::report_conflict);
                 }
@@ -183,7 +183,7 @@ impl Lowerer {
             DatumKind::Invalid => None,
             kind => {
                 let found = Datum { span, kind };
-                self.findings.push(rules::union_not_a_vector::finding(self.at(span), key, &found));
+                self.findings.push(wrong::union(self.at(span), key, &found));
                 None
             }
         }
@@ -191,7 +191,7 @@ impl Lowerer {
 
     /// Lowers a vector of schemas; `None` if none of them could be read.
     fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Option<Json> {
-        self.findings.extend(rules::schema_not_a_plist::in_vector(self.source, key, &items));
+        self.findings.extend(wrong::schema_words(self.source, key, &items));
         let is_empty = items.is_empty();
         let schemas = self.lower_elements(key, items, span);
         let is_lost = matches!(&schemas.kind, JsonKind::Array(items) if items.is_empty()) && !is_empty;
@@ -231,11 +231,7 @@ impl Lowerer {
             DatumKind::Invalid => return None,
             kind => {
                 let found = Datum { span, kind };
-                self.findings.push(rules::properties_not_a_plist::finding(
-                    self.at(span),
-                    key,
-                    found.describe(),
-                ));
+                self.findings.push(wrong::named(self.at(span), key, found.describe()));
                 return None;
             }
         };
@@ -247,7 +243,7 @@ impl Lowerer {
             }
             None | Some(DatumKind::Keyword(_)) => {
                 // A property may have any name, including `:type` and `:description:`, so there are no known keys.
-                self.read_plist(items, &[])
+                self.read_members(items)
             }
             Some(_) => match alist_entries(&items) {
                 Some(entries) => {
@@ -260,7 +256,7 @@ impl Lowerer {
                         Some(DatumKind::List(_)) => "a list of plists",
                         Some(_) | None => "a list",
                     };
-                    self.findings.push(rules::properties_not_a_plist::finding(self.at(span), key, what));
+                    self.findings.push(wrong::named(self.at(span), key, what));
                     return None;
                 }
             },
@@ -321,20 +317,14 @@ impl Lowerer {
     }
 }
 
-fn unknown_keyword(
-    key: &str,
-    at: Location,
-    meant: Option<&str>,
-    position: SchemaPosition<'_>,
-) -> Option<Diagnostic> {
+fn unknown_keyword(key: &str, at: Location, position: SchemaPosition<'_>) -> Option<Diagnostic> {
     let is_inside = !matches!(position, SchemaPosition::Argument { .. });
     match key {
-        "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
-        "name" if is_inside => Some(rules::name_misplaced::finding(at)),
+        "optional" | "name" if is_inside => Some(rules::useless_key::of_argument(at, key)),
         _ => match keywords::in_other_case(key) {
             Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
             // A stray colon has been reported.
-            None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
+            None => (!key.ends_with(':')).then(|| rules::unknown_key::finding(at, Plist::Argument, key)),
         },
     }
 }

@@ -3,25 +3,21 @@
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::ServerSpec;
-use crate::spec::reference;
-use crate::spec::rules::{server_without_command, server_without_port, unknown_tool_key, wrong_value};
-use crate::syntax::{Datum, DatumKind, Number};
-
-const SERVER_KEYS: [&str; 4] = reference::names(&reference::SERVER);
+use crate::spec::reference::Plist;
+use crate::spec::rules::unknown_key::meant;
+use crate::spec::rules::{server_without_command, server_without_port};
+use crate::syntax::{Datum, DatumKind};
 
 impl Lowerer {
     /// Lowers the server settings; `None` if there is no valid command, which is reported once.
     pub(super) fn lower_server(&mut self, value: Datum) -> Option<ServerSpec> {
-        let expected = "a plist such as `(:command [\"llama-server\" \"--port\" \"{port}\"])`";
-        let DatumKind::List(items) = value.kind else {
-            self.report_wrong_value("server", &value, expected);
-            return None;
-        };
         let whole = value.span;
+        let example = "(:command [\"llama-server\" \"--port\" \"{port}\"])";
+        let items = self.take_plist("server", value, example)?;
         let (mut command, mut env, mut cwd, mut port) = (None, Vec::new(), None, None);
         // Whether there is a command and a port, valid or not; invalid ones are reported elsewhere.
         let (mut command_at, mut misspelt, mut has_port) = (None, None, false);
-        for Entry { key, key_span, value } in self.read_plist(items, &SERVER_KEYS) {
+        for Entry { key, key_span, value } in self.read_plist(items, Plist::Server) {
             match key.as_str() {
                 "command" => {
                     command_at = Some(value.span);
@@ -38,15 +34,11 @@ impl Lowerer {
                     has_port = true;
                     port = self.take_port(&value);
                 }
-                _ if key.ends_with(':') => {}
                 // Reported as a missing command.
-                _ if unknown_tool_key::meant(&key, &SERVER_KEYS) == Some("command") => {
+                _ if !key.ends_with(':') && meant(Plist::Server, &key) == Some("command") => {
                     misspelt = Some((key, key_span));
                 }
-                _ => {
-                    let at = self.at(key_span);
-                    self.findings.push(unknown_tool_key::finding(at, &key, "`:server`", &SERVER_KEYS));
-                }
+                _ => self.report_unknown_key(Plist::Server, &key, key_span),
             }
         }
         let Some(command_at) = command_at else {
@@ -58,8 +50,7 @@ impl Lowerer {
             return None;
         };
         if let Some((key, span)) = misspelt {
-            let at = self.at(span);
-            self.findings.push(unknown_tool_key::finding(at, &key, "`:server`", &SERVER_KEYS));
+            self.report_unknown_key(Plist::Server, &key, span);
         }
         let command = command?;
         let named = |text: &String| text.contains("{port}");
@@ -71,12 +62,9 @@ impl Lowerer {
 
     /// Reads `(:NAME "value" …)`.
     pub(super) fn take_texts(&mut self, key: &str, value: Datum) -> Vec<(String, String)> {
-        let DatumKind::List(items) = value.kind else {
-            self.report_wrong_value(key, &value, "a plist such as `(:NAME \"value\")`");
-            return Vec::new();
-        };
+        let items = self.take_plist(key, value, "(:NAME \"value\")").unwrap_or_default();
         let mut texts = Vec::new();
-        for Entry { key, value, .. } in self.read_plist(items, &[]) {
+        for Entry { key, value, .. } in self.read_members(items) {
             if let Some(text) = self.take_string(&key, value) {
                 texts.push((key, text));
             }
@@ -85,16 +73,6 @@ impl Lowerer {
     }
 
     fn take_port(&mut self, value: &Datum) -> Option<u16> {
-        let expected = "an integer from 1 to 65535";
-        let DatumKind::Number(Number::Integer(number)) = value.kind else {
-            self.report_wrong_value("port", value, expected);
-            return None;
-        };
-        let port = u16::try_from(number).ok().filter(|port| *port > 0);
-        if port.is_none() {
-            let at = self.at(value.span);
-            self.findings.push(wrong_value::finding(at, "port", expected, &number.to_string()));
-        }
-        port
+        u16::try_from(self.take_integer("port", value, "an integer from 1 to 65535", 1..=65535)?).ok()
     }
 }

@@ -6,14 +6,11 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::reference::{self, Plist};
-use crate::spec::rules;
+use crate::spec::rules::{self, useless_key};
 use crate::spec::schema::SchemaPosition;
-use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{Argument, Include, Json, JsonKind, PathBase, Permissions, SampleCall, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
-
-const TOOL_KEYS: [&str; 24] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.
@@ -24,7 +21,7 @@ impl Lowerer {
             self.findings.push(finding);
             return None;
         }
-        let entries = self.read_plist(items, &TOOL_KEYS);
+        let entries = self.read_plist(items, Plist::Tool);
         // Values without any key are reported.
         let is_stray = entries.is_empty() && self.has_error();
         let mut tool = Tool::empty(self.source, span, kind, self.origin);
@@ -90,7 +87,7 @@ impl Lowerer {
             DatumKind::Keyword(key) => key.trim_end_matches(':') == ":name",
             _ => false,
         };
-        let is_key = TOOL_KEYS.contains(&word.strip_prefix(':').unwrap_or(word));
+        let is_key = reference::key(Plist::Tool, word.strip_prefix(':').unwrap_or(word)).is_some();
         let is_other = is_key || items.iter().any(is_named);
         (!is_other).then(|| rules::missing_name::without_key(self.at(first.span), word))
     }
@@ -98,9 +95,10 @@ impl Lowerer {
     fn lower_tool_key(&mut self, tool: &mut Tool, entry: Entry) {
         let Entry { key, key_span, value } = entry;
         let span = value.span;
-        if tool.kind == ToolKind::Exit && rules::useless_on_exit::KEYS.contains(&key.as_str()) {
+        if tool.kind == ToolKind::Exit && useless_key::NOT_ON_EXIT.contains(&key.as_str()) {
             let at = self.at(key_span);
-            self.findings.push(rules::useless_on_exit::finding(at, &key));
+            let finding = useless_key::finding(at, &key, "on an exit tool, which executes nothing");
+            self.findings.push(finding.note("use `deftool` for a tool that is executed"));
             if key == "function" {
                 tool.function = Some(span);
             }
@@ -130,15 +128,10 @@ impl Lowerer {
             "stdin" => tool.command.get_or_insert_default().stdin = self.take_input(value),
             "dash" => tool.command.get_or_insert_default().allows_dash = self.take_flag("dash", &value),
             "cwd" => tool.command.get_or_insert_default().cwd = self.take_folder(value),
-            "ok-codes" => tool.command.get_or_insert_default().ok_codes = self.take_codes(&value),
-            "timeout" => {
-                let expected = "a duration such as \"5s\" or \"500ms\"";
-                tool.timeout = self.take_parsed("timeout", value, expected, parse_duration);
-            }
-            "memory" => {
-                tool.memory = self.take_parsed("memory", value, "a size such as \"64MiB\"", parse_bytes);
-            }
-            "max-result" => tool.max_result = self.take_max_result(value),
+            "ok-codes" => tool.command.get_or_insert_default().ok_codes = self.take_codes(value),
+            "timeout" => tool.timeout = self.take_duration("timeout", value),
+            "memory" => tool.memory = self.take_size("memory", value),
+            "max-result" => tool.max_result = self.take_size("max-result", value),
             "allow" => tool.permissions = self.lower_permissions(value),
             "base" => tool.base = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
             "effect" => tool.effect = self.take_word(Plist::Tool, &key, value).unwrap_or_default(),
@@ -158,12 +151,7 @@ impl Lowerer {
             "returns" => tool.returns = self.lower_schema("returns", value, SchemaPosition::Nested),
             "rejects" => tool.rejects = self.lower_examples("rejects", value),
             "targets" => tool.overrides = self.lower_overrides(value),
-            // A stray colon has been reported.
-            _ if key.ends_with(':') => {}
-            _ => {
-                let at = self.at(key_span);
-                self.findings.push(rules::unknown_tool_key::finding(at, &key, "a tool", &TOOL_KEYS));
-            }
+            _ => self.report_unknown_key(Plist::Tool, &key, key_span),
         }
     }
 
@@ -188,11 +176,6 @@ impl Lowerer {
         }
     }
 
-    /// Reads the `:max-result` of a tool or a worker.
-    pub(super) fn take_max_result(&mut self, value: Datum) -> Option<u64> {
-        self.take_parsed("max-result", value, "a size such as \"64KiB\"", parse_bytes)
-    }
-
     /// Reads a name and reports characters that an API rejects.
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
@@ -204,7 +187,7 @@ impl Lowerer {
 
 /// Whether a keyword is not a key of a tool.
 pub(super) fn is_unknown_key(keyword: &str) -> bool {
-    keyword.strip_prefix(':').is_some_and(|key| !TOOL_KEYS.contains(&key))
+    keyword.strip_prefix(':').is_some_and(|key| reference::key(Plist::Tool, key).is_none())
 }
 
 /// Whether an unknown keyword was probably meant to be `:args`.
@@ -228,10 +211,10 @@ impl WrittenKeys {
 
     /// Returns the known key that an unknown one was probably meant to be.
     fn meant(key: &str) -> Option<&'static str> {
-        if TOOL_KEYS.contains(&key) {
+        if reference::key(Plist::Tool, key).is_some() {
             return None;
         }
-        rules::unknown_tool_key::meant(key.trim_end_matches(':'), &TOOL_KEYS)
+        rules::unknown_key::meant(Plist::Tool, key.trim_end_matches(':'))
     }
 }
 

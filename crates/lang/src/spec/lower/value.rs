@@ -47,7 +47,7 @@ impl Lowerer {
             DatumKind::List(items) => match items.first().map(|first| &first.kind) {
                 None => JsonKind::Object(Vec::new()),
                 Some(DatumKind::Keyword(_)) => {
-                    let entries = self.read_plist(items, &[]);
+                    let entries = self.read_members(items);
                     self.json_object(entries)?
                 }
                 Some(_) => {

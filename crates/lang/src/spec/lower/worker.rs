@@ -6,17 +6,14 @@ use serde_json::{Map, Value};
 
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
-use crate::spec::reference::{self, Plist};
+use crate::spec::reference::Plist;
 use crate::spec::rules::{
     endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
-    tools_without_budget, unknown_worker_key, wrong_value,
+    tools_without_budget, wrong_value,
 };
-use crate::spec::units::parse_duration;
 use crate::spec::{BiosSource, Dialect, WorkerSpec};
-use crate::syntax::{Datum, DatumKind, Number};
+use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
-
-const WORKER_KEYS: [&str; 35] = reference::names(&reference::WORKER);
 
 /// Whether `:params` cannot set this member of a request body.
 pub fn is_reserved_param(name: &str) -> bool {
@@ -48,7 +45,7 @@ struct Timer {
 impl Lowerer {
     /// Lowers the plist of a worker; `None` if it has no usable name.
     pub(super) fn lower_worker(&mut self, span: Span, items: Vec<Datum>) -> Option<WorkerSpec> {
-        let entries = self.read_plist(items, &WORKER_KEYS);
+        let entries = self.read_plist(items, Plist::Worker);
         let mut worker = WorkerSpec::named("");
         worker.source = Some(self.source);
         worker.span = span;
@@ -151,16 +148,14 @@ impl Lowerer {
                 worker.string_results = self.take_word(Plist::Worker, &key, value).unwrap_or_default();
             }
             "max-result" => {
-                if let Some(size) = self.take_max_result(value) {
+                if let Some(size) = self.take_size("max-result", value) {
                     worker.max_result = size;
                 }
             }
-            // A stray colon has been reported.
-            _ if key.ends_with(':') => {}
             _ if secret_in_file::is_secret(&key) => {
                 self.findings.push(secret_in_file::finding(self.at(key_span), &key));
             }
-            _ => self.findings.push(unknown_worker_key::finding(self.at(key_span), &key, &WORKER_KEYS)),
+            _ => self.report_unknown_key(Plist::Worker, &key, key_span),
         }
     }
 
@@ -182,7 +177,7 @@ impl Lowerer {
     }
 
     fn lower_timer(&mut self, worker: &mut WorkerSpec, key: &str, value: Datum) -> Option<Duration> {
-        let duration = self.take_parsed(key, value, "a duration such as \"30s\"", parse_duration)?;
+        let duration = self.take_duration(key, value)?;
         let timers = &mut worker.timers;
         let place: &mut Duration = match key {
             "connect" => &mut timers.connect,
@@ -215,31 +210,16 @@ impl Lowerer {
     }
 
     fn take_count(&mut self, key: &str, value: &Datum, least: u32) -> Option<u32> {
-        if let DatumKind::Number(Number::Integer(number)) = value.kind
-            && let Ok(count) = u32::try_from(number)
-            && (least..=1_000_000).contains(&count)
-        {
-            return Some(count);
-        }
         let expected = format!("an integer from {least} to 1000000");
-        match value.kind {
-            DatumKind::Number(Number::Integer(number)) => {
-                let at = self.at(value.span);
-                self.findings.push(wrong_value::finding(at, key, &expected, &number.to_string()));
-            }
-            _ => self.report_wrong_value(key, value, &expected),
-        }
-        None
+        let count = self.take_integer(key, value, &expected, i64::from(least)..=1_000_000)?;
+        u32::try_from(count).ok()
     }
 
     /// Reads `:max-tokens 100` as `"max_tokens": 100`.
     fn lower_params(&mut self, value: Datum) -> Map<String, Value> {
-        let DatumKind::List(items) = value.kind else {
-            self.report_wrong_value("params", &value, "a plist such as `(:temperature 0)`");
-            return Map::new();
-        };
+        let items = self.take_plist("params", value, "(:temperature 0)").unwrap_or_default();
         let mut params = Map::new();
-        for entry in self.read_plist(items, &[]) {
+        for entry in self.read_members(items) {
             let name = entry.key.replace('-', "_");
             if is_reserved_param(&name) {
                 self.findings.push(reserved_param::finding(self.at(entry.key_span), &entry.key));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::spec::rules::USELESS_ON_EXIT;
+use deftool_lang::spec::rules::USELESS_KEY;
 use deftool_lang::spec::{Permissions, Tool, ToolKind};
 use deftool_lang::text::{Location, SourceId, Span};
 use deftool_script::{
@@ -187,7 +187,7 @@ fn takes_argument_first(tool: &Tool, parameter: &str) -> bool {
 /// Reports scripts of exit tools.
 pub(super) fn report_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
     // Skip tools with a finding about a useless key.
-    let useless = load.findings.iter().filter(|finding| *finding.rule == USELESS_ON_EXIT);
+    let useless = load.findings.iter().filter(|finding| *finding.rule == USELESS_KEY);
     let start_of = |finding: &Diagnostic| (finding.primary.source, finding.primary.span.range().start);
     let reported: BTreeSet<(SourceId, usize)> = useless.map(start_of).collect();
     let mut findings = Vec::new();

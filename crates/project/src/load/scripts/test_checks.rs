@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Group, Severity};
+use deftool_lang::spec::rules::unknown_name;
 use deftool_lang::spec::{Tool, ToolKind};
 use deftool_lang::text::{Location, SourceId};
 use deftool_script::{ArgumentKey, Contract, GlobalAccess, GlobalUse, LoadedName, is_known_test_global};
@@ -11,7 +12,7 @@ use deftool_script::{ArgumentKey, Contract, GlobalAccess, GlobalUse, LoadedName,
 use super::contracts::{location_of, mistakes};
 use crate::load::model::ScriptFile;
 use crate::model::Load;
-use crate::rules::{unknown_global, unknown_test_argument, unknown_test_tool};
+use crate::rules::{unknown_global, unknown_test_argument};
 
 /// The tools of a project that its tests may load.
 pub(super) struct TestedTools<'l> {
@@ -64,8 +65,14 @@ impl<'l> TestedTools<'l> {
     fn check_load(&self, load: &LoadedName) -> Option<Diagnostic> {
         let at = Location { source: self.source, span: load.span };
         match self.tools.get(load.name.as_str()) {
-            Some(tool) => (tool.kind == ToolKind::Exit).then(|| unknown_test_tool::exit_tool(at, &load.name)),
-            None => self.are_all.then(|| unknown_test_tool::finding(at, &load.name, &self.callable)),
+            Some(tool) => (tool.kind == ToolKind::Exit).then(|| {
+                let message = format!("`{}` is an exit tool and cannot be called", load.name);
+                unknown_name(at, message, "", [], str::to_owned).note("exit tools have no script to test")
+            }),
+            None => self.are_all.then(|| {
+                let message = format!("unknown tool `{}`", load.name);
+                unknown_name(at, message, &load.name, self.callable.iter().copied(), str::to_owned)
+            }),
         }
     }
 

@@ -1,6 +1,12 @@
-use crate::diagnostic::{Diagnostic, rule};
+//! Values of the wrong kind. `arguments` and `schema` contain the findings about the values that `:args` and schemas take.
+
+pub(in crate::spec) mod arguments;
+pub(in crate::spec) mod schema;
+
+use crate::diagnostic::{Diagnostic, Edit, rule};
 use crate::spec::keywords::TYPES;
 use crate::spec::nearest;
+use crate::syntax::{Datum, DatumKind};
 use crate::text::Location;
 
 rule! {
@@ -16,12 +22,67 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :timeout "5s")
     /// ```
+    ///
+    /// A JSON array such as the value of `:enum`, `:required` or `:anyOf` is a vector of constants, strings or schemas.
+    /// Emacs interprets a list as a plist and rejects it, and it rejects symbols in the vector too. gptel then fails when
+    /// it sends the first request, and all tools of the request fail with it. Only `:args` is a list, of plists with
+    /// `:name`.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ("fast" "slow"))))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["fast" "slow"])))
+    /// ```
+    ///
+    /// A schema is a plist such as `(:type string)`; the name of a type alone is not a schema. `:properties` is a JSON
+    /// object with the names as keys: `(:first (:type string) :second (:type number))`. Other wrong values, such as a
+    /// string for `:minLength`, are sent unchanged and make the schema invalid: OpenAI, Anthropic and Gemini validate
+    /// tools and reject the request.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items string)))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items (:type string))))
+    /// ```
     pub(crate) WRONG_VALUE, "DT113", "wrong-value", Error
 }
 
 /// `found` is the kind of the value, such as `a string`, or the value in backticks.
 pub(in crate::spec) fn finding(at: Location, key: &str, expected: &str, found: &str) -> Diagnostic {
     Diagnostic::new(&WRONG_VALUE, at, format!("`:{key}` takes {expected}, found {found}"))
+}
+
+/// Reports a value that is not a vector. A list whose elements are all `fitting` is fixed.
+pub(in crate::spec) fn vector(
+    at: Location,
+    key: &str,
+    expected: &str,
+    found: &Datum,
+    is_fitting: impl Fn(&Datum) -> bool,
+) -> Diagnostic {
+    let finding = finding(at, key, expected, found.describe());
+    match &found.kind {
+        DatumKind::List(items) if items.iter().all(is_fitting) => super::as_vector(finding, found),
+        _ => finding,
+    }
+}
+
+/// Fixes all `wrong` elements of a vector, if each can be written correctly. Only the first one is reported.
+fn fixed_elements<'d>(
+    first: Diagnostic,
+    title: &str,
+    wrong: impl Iterator<Item = &'d Datum>,
+    written: impl Fn(&Datum) -> Option<String>,
+) -> Diagnostic {
+    let edit = |item: &Datum| Some(Edit { span: item.span, replacement: written(item)? });
+    match wrong.map(edit).collect() {
+        Some(edits) => first.fixed_by_edits(title, edits),
+        None => first,
+    }
 }
 
 /// Reports the keyword `word`, with its colon, in the position of a value.
