@@ -125,11 +125,8 @@ impl Lowerer {
                 }
                 DatumKind::Symbol(word) if known.iter().any(|key| key.name == word) => {
                     renamed.keys.push((word.clone(), self.findings.len()));
-                    self.findings.push(if takes_bare_keys && is_sent_bare(&word) {
-                        rules::bare_key::keyword(at, &word)
-                    } else {
-                        rules::stray_value::without_colon(at, &word)
-                    });
+                    let is_sent = takes_bare_keys && is_sent_bare(&word);
+                    self.findings.push(rules::bare_key::symbol(at, &word, is_sent));
                     word
                 }
                 // Without a value after it, the string is a value itself: `:required "name" "type"`.
@@ -139,7 +136,7 @@ impl Lowerer {
                 {
                     let key = word.strip_prefix(':').unwrap_or(&word).to_owned();
                     renamed.keys.push((key.clone(), self.findings.len()));
-                    self.findings.push(rules::key_as_string::finding(at, &key));
+                    self.findings.push(rules::bare_key::string(at, &key));
                     key
                 }
                 kind => {
@@ -159,15 +156,14 @@ impl Lowerer {
             });
             let value = value.or_else(|| {
                 // `:type :string`: an unknown keyword without a value of its own.
-                let word = items.next_if(|next| {
-                    known.iter().any(|known| known.name == key) && is_lone_word(next, known)
-                })?;
+                let known_key = known.iter().find(|known| known.name == key)?;
+                let word = items.next_if(|next| is_lone_word(next, known))?;
                 if items.peek().is_some_and(|next| !is_key(next, known)) {
                     // The keyword has a value: it is a key, and the previous key has no value.
                     pending = Some(word);
                     return None;
                 }
-                Some(self.keyword_as_value(&key, word))
+                Some(self.keyword_as_value(known_key, word))
             });
             let value = value.unwrap_or_else(|| {
                 self.findings.push(rules::odd_plist::finding(at, &key));
@@ -242,10 +238,10 @@ impl Lowerer {
     }
 
     /// Reports a keyword in the position of a value. The rule for `:required` reports `:required :true`.
-    fn keyword_as_value(&mut self, key: &str, word: Datum) -> Datum {
+    fn keyword_as_value(&mut self, key: &Key, word: Datum) -> Datum {
         let DatumKind::Keyword(name) = &word.kind else { return word };
         // These keys have their own findings: Emacs treats any `:optional` but nil as true.
-        if matches!(key, "required" | "optional") {
+        if matches!(key.name, "required" | "optional") {
             return word;
         }
         self.findings.push(rules::wrong_value::keyword(self.at(word.span), key, name));

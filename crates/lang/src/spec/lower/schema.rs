@@ -321,11 +321,8 @@ fn unknown_keyword(key: &str, at: Location, position: SchemaPosition<'_>) -> Opt
     let is_inside = !matches!(position, SchemaPosition::Argument { .. });
     match key {
         "optional" | "name" if is_inside => Some(rules::useless_key::of_argument(at, key)),
-        _ => match keywords::in_other_case(key) {
-            Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
-            // A stray colon has been reported.
-            None => (!key.ends_with(':')).then(|| rules::unknown_key::finding(at, Plist::Argument, key)),
-        },
+        // A stray colon has been reported.
+        _ => (!key.ends_with(':')).then(|| rules::unknown_key::finding(at, Plist::Argument, key)),
     }
 }
 

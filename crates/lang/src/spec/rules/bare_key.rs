@@ -4,10 +4,21 @@ use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span};
 
 rule! {
-    /// keys without a colon
+    /// a key without a colon
     ///
-    /// Emacs writes a symbol key as a JSON key, but code that looks up keywords in the plist does not find the key. For
-    /// example, gptel does not convert the `:type` symbols below it. Emacs rejects a string as a key.
+    /// Keys are keywords, not strings as in JSON. If a plist has a symbol or a string in the position of a key, Emacs
+    /// signals an error or swaps keys and values from there on.
+    ///
+    /// ```eld fails
+    /// (deftool :name "now" "description" "Tell the time.")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "now" :description "Tell the time.")
+    /// ```
+    ///
+    /// In a schema, Emacs writes a symbol as a JSON key, but code that looks up keywords in the plist does not find the
+    /// key. For example, gptel does not convert the `:type` symbols below it.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (id (:type integer)))))
@@ -16,7 +27,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub(crate) BARE_KEY, "DT249", "bare-key", Warning
+    pub(crate) BARE_KEY, "DT115", "bare-key", Warning
 }
 
 /// `at` is the whole plist with the elements `items`. A string key is an error, because Emacs cannot write it.
@@ -62,11 +73,18 @@ fn is_plain(word: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Reports a schema keyword without its colon.
-pub(in crate::spec) fn keyword(at: Location, word: &str) -> Diagnostic {
-    Diagnostic::new(&BARE_KEY, at, format!("missing colon before the key `{word}`")).fixed_by(
-        format!("write `:{word}`"),
-        at.span,
-        format!(":{word}"),
-    )
+/// Reports a known key without its colon, an error unless `is_sent`: Emacs writes it as a JSON key.
+pub(in crate::spec) fn symbol(at: Location, word: &str, is_sent: bool) -> Diagnostic {
+    let mut finding = Diagnostic::new(&BARE_KEY, at, format!("missing colon before the key `{word}`"));
+    if !is_sent {
+        finding.severity = Severity::Error;
+    }
+    finding.fixed_by(format!("write `:{word}`"), at.span, format!(":{word}"))
+}
+
+/// Reports a known key that is written as a string: an error.
+pub(in crate::spec) fn string(at: Location, key: &str) -> Diagnostic {
+    let mut finding = Diagnostic::new(&BARE_KEY, at, format!("the key `:{key}` is written as a string"));
+    finding.severity = Severity::Error;
+    finding.maybe_fixed_by(format!("write `:{key}`"), at.span, format!(":{key}"))
 }

@@ -9,7 +9,7 @@ rule! {
     /// string ends there and the rest is read as symbols.
     ///
     /// ```eld fails
-    /// (deftool :name "now" description "Tell the time.")
+    /// (deftool :name "now" 5 :description "Tell the time.")
     /// ```
     ///
     /// ```eld repaired
@@ -26,12 +26,4 @@ pub(in crate::spec) fn finding(at: Location, found: &str, touches_string: bool) 
     } else {
         finding
     }
-}
-
-pub(in crate::spec) fn without_colon(at: Location, word: &str) -> Diagnostic {
-    Diagnostic::new(&STRAY_VALUE, at, format!("missing colon before the key `{word}`")).fixed_by(
-        format!("write `:{word}`"),
-        at.span,
-        format!(":{word}"),
-    )
 }

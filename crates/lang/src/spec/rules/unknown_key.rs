@@ -18,14 +18,14 @@ rule! {
     /// ```
     ///
     /// An unknown key of an argument or schema is sent unchanged. Most APIs ignore it; Gemini, and OpenAI in strict mode,
-    /// reject it.
+    /// reject it. JSON Schema keywords are case-sensitive and use camel case.
     ///
     /// ```eld fails
-    /// (deftool :name "a" :description "Do a." :args ((:name "x" :desciption "An x." :type string)))
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :min_length 1)))
     /// ```
     ///
     /// ```eld repaired
-    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength 1)))
     /// ```
     ///
     /// An unknown permission is an error: a script may use only what `:allow` lists, and it fails when it is called.
@@ -103,8 +103,14 @@ const FEW: usize = 10;
 /// Reports a key of `plist`.
 pub(in crate::spec) fn finding(at: Location, plist: Plist, key: &str) -> Diagnostic {
     let known = reference::keys(plist);
+    if plist == Plist::Argument && let Some(known) = keywords::in_other_case(key) {
+        let message = format!("unknown keyword `:{key}`; the correct spelling is `:{known}`");
+        return Diagnostic::new(&UNKNOWN_KEY, at, message)
+            .note(format!("it is sent as the JSON key \"{key}\", which APIs do not support"))
+            .fixed_by(format!("write `:{known}`"), at.span, format!(":{known}"));
+    }
     let message = match plist {
-        Plist::Argument | Plist::Schema => {
+        Plist::Argument => {
             format!("unknown key `:{key}`, neither an argument key nor a JSON Schema keyword")
         }
         Plist::Permissions => {
@@ -124,7 +130,7 @@ pub(in crate::spec) fn finding(at: Location, plist: Plist, key: &str) -> Diagnos
         }
         (Plist::Mcp, _) if key == "args" => finding.note("write arguments in `:command`, after the program"),
         (_, Some(near)) => finding.did_you_mean(at.span, format!(":{near}")),
-        (Plist::Argument | Plist::Schema, None) => finding,
+        (Plist::Argument, None) => finding,
         (_, None) if known.len() <= FEW => {
             let known: Vec<String> = known.iter().map(|key| format!(":{}", key.name)).collect();
             finding.note(format!("keys: {}", known.join(" ")))

@@ -6,6 +6,7 @@ pub(in crate::spec) mod schema;
 use crate::diagnostic::{Diagnostic, Edit, rule};
 use crate::spec::keywords::TYPES;
 use crate::spec::nearest;
+use crate::spec::reference::{Key, KeyValue};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Location;
 
@@ -86,32 +87,24 @@ fn fixed_elements<'d>(
 }
 
 /// Reports the keyword `word`, with its colon, in the position of a value.
-pub(in crate::spec) fn keyword(at: Location, key: &str, word: &str) -> Diagnostic {
+pub(in crate::spec) fn keyword(at: Location, key: &Key, word: &str) -> Diagnostic {
     let plain = word.strip_prefix(':').unwrap_or(word);
-    let expected = match key {
-        "type" | "effect" => "a symbol",
-        "name" | "description" => "a string",
-        _ => "a value",
+    let (expected, words): (&str, &[&str]) = match key.value {
+        KeyValue::Type => ("a symbol", &TYPES),
+        KeyValue::Words(words) => ("a symbol", words),
+        KeyValue::Text => ("a string", &[]),
+        _ => ("a value", &[]),
     };
-    let finding = finding(at, key, expected, &format!("the keyword `{word}`"));
-    let is_meant = match key {
-        "type" => TYPES.contains(&plain),
-        "effect" => matches!(plain, "pure" | "keyed" | "once"),
-        _ => false,
-    };
-    if is_meant {
+    let finding = finding(at, key.name, expected, &format!("the keyword `{word}`"));
+    if words.contains(&plain) {
         return finding.fixed_by(format!("write `{plain}`"), at.span, plain);
     }
     let constant = match plain {
         "true" | "t" => Some("t"),
         _ => nearest(word, [":json-false", ":false", ":null", ":json-null"]),
     };
-    match constant.filter(|_| !matches!(key, "type" | "effect" | "name" | "description")) {
-        Some(constant) => finding.labelled(format!("did you mean `{constant}`?")).maybe_fixed_by(
-            format!("write `{constant}`"),
-            at.span,
-            constant,
-        ),
+    match constant.filter(|_| expected == "a value") {
+        Some(constant) => finding.did_you_mean(at.span, constant),
         None => finding,
     }
 }
