@@ -7,7 +7,8 @@
 //! Below the declaration, the file builds the finding: `pub(in crate::LAYER) fn finding(at: Location, …) -> Diagnostic`
 //! takes the details and sets message, label, notes and fix. A rule for a whole tool, worker or project has `check(…)`
 //! instead, which returns findings. The reader and the lowering code detect the problem and its location, but contain
-//! no messages: `self.findings.push(rules::stray_colon::finding(at, key))`.
+//! no messages: `self.findings.push(rules::stray_colon::finding(at, key))`. Where a rule is about any key, they name the
+//! key and what it takes.
 
 use super::Severity;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::schema::Target;
-use deftool_lang::spec::rules::{duplicate_definition, unknown_key_among, unknown_name};
+use deftool_lang::spec::rules::{duplicate_definition, near_name, unknown_key_among, unknown_name};
 use deftool_lang::spec::{FileKind, Origin, Tool, ToolKind};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Spanned};
@@ -95,6 +95,26 @@ fn can_coexist(one: &Tool, other: &Tool) -> bool {
 
 fn category_of(tool: &Tool) -> &str {
     tool.category.as_ref().map_or("misc", |name| name.value.as_str())
+}
+
+/// Reports tools of one project whose names differ only in case or dashes.
+pub(super) fn near_names(load: &Load) -> Vec<Diagnostic> {
+    let mut seen = HashMap::<_, (&str, Location)>::new();
+    let mut findings = Vec::new();
+    for tool in load.tools.iter().map(|loaded| &loaded.tool) {
+        let at = Location { source: tool.source, span: tool.name.span };
+        let name = tool.name.value.as_str();
+        let folded = name.replace('-', "_").to_ascii_lowercase();
+        match seen.entry((load.project_of(tool.source), folded)) {
+            // Equal names are reported as duplicates.
+            Entry::Occupied(first) if first.get().0 != name => {
+                findings.push(near_name(at, name, *first.get()))
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(vacant) => drop(vacant.insert((name, at))),
+        }
+    }
+    findings
 }
 
 /// Reports overrides for unknown targets, which are never sent.

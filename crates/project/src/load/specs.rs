@@ -96,7 +96,7 @@ pub(super) fn read_specs(
     report_wrappers(&mut load, wrappers);
     names::report_duplicates(&mut load);
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
-    let mut findings = rules::near_name::check(&load);
+    let mut findings = names::near_names(&load);
     findings.extend(rules::unknown_preset_tool::check(&load, &preset_tools));
     findings.extend(names::unknown_targets(&load));
     findings.extend(rules::long_result::check(&load, whole));

@@ -8,7 +8,6 @@ rules! {
     invalid_utf8: INVALID_UTF8,
     invalid_allow: INVALID_ALLOW,
     unused_allow: UNUSED_ALLOW,
-    near_name: NEAR_NAME,
     replaced_tool: REPLACED_TOOL,
     unknown_preset_tool: UNKNOWN_PRESET_TOOL,
     mcp_unavailable: MCP_UNAVAILABLE,

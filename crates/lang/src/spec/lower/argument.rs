@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::reference::Plist;
-use crate::spec::rules::{self, unknown_key, wrong_value};
+use crate::spec::rules::{self, missing_key, unknown_key, wrong_value};
 use crate::spec::schema::SchemaPosition;
 use crate::spec::{Argument, Tool};
 use crate::syntax::{Datum, DatumKind};
@@ -24,8 +24,7 @@ impl Lowerer {
             }
             kind => {
                 let found = Datum { span, kind };
-                let finding = wrong_value::arguments::args(self.at(span), found.describe());
-                self.findings.push(finding.note("write `:args ((:name \"…\" :type string) …)`"));
+                self.findings.push(wrong_value::arguments::args(self.at(span), &found));
                 return Vec::new();
             }
         };
@@ -88,10 +87,10 @@ impl Lowerer {
             None => {
                 let other = entries.iter().find(|entry| entry.key.eq_ignore_ascii_case("name"));
                 self.findings.push(match other {
-                    Some(entry) => {
-                        rules::missing_name::misspelt(self.at(entry.key_span), "an argument", &entry.key)
+                    Some(Entry { key, key_span, .. }) => {
+                        missing_key::misspelt(self.at(*key_span), Plist::Argument, "name", key)
                     }
-                    None => rules::missing_name::finding(self.at(span), "an argument"),
+                    None => missing_key::finding(self.at(span), Plist::Argument, "name"),
                 });
                 return None;
             }
@@ -130,7 +129,7 @@ impl Lowerer {
 
     /// Runs the checks that need the whole tool.
     pub(super) fn check_arguments(&mut self, tool: &Tool) {
-        rules::similar_arguments::check(tool, &mut self.findings);
+        rules::near_name::check(tool, &mut self.findings);
         rules::callback_argument::check(tool, &mut self.findings);
         rules::lua_name::check(tool, &mut self.findings);
         rules::confirm_argument::check(tool, &mut self.findings);

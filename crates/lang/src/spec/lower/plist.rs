@@ -248,6 +248,12 @@ impl Lowerer {
         Datum { span: word.span, kind: DatumKind::Invalid }
     }
 
+    /// Reports that the form at `span` has no name.
+    pub(super) fn report_missing_name(&mut self, plist: Plist, span: Span) {
+        let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
+        self.findings.push(rules::missing_key::finding(head, plist, "name"));
+    }
+
     /// Reports an unknown key of `plist`.
     pub(super) fn report_unknown_key(&mut self, plist: Plist, key: &str, key_span: Span) {
         // A stray colon has been reported.

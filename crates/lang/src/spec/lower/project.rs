@@ -4,7 +4,7 @@ use super::form::is_reserved_head;
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
 use crate::spec::reference::Plist;
-use crate::spec::rules::{as_vector, duplicate, mcp_transport, missing_name, useless_key, wrong_value};
+use crate::spec::rules::{as_vector, duplicate, mcp_transport, useless_key, wrong_value};
 use crate::spec::{Lint, McpServer, McpTransport, ToolForm};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
@@ -12,7 +12,6 @@ use crate::text::{Span, Spanned};
 impl Lowerer {
     /// Lowers the plist of an MCP server; `None` if it has no usable name or transport.
     pub(super) fn lower_mcp(&mut self, span: Span, items: Vec<Datum>) -> Option<McpServer> {
-        let head = Span::new(span.start as usize, span.start as usize + 1);
         let entries = self.read_plist(items, Plist::Mcp);
         let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
         let (named, both) = (is_written("name"), is_written("command") && is_written("url"));
@@ -48,7 +47,7 @@ impl Lowerer {
             }
         }
         if !named {
-            self.findings.push(missing_name::finding(self.at(head), "an MCP server"));
+            self.report_missing_name(Plist::Mcp, span);
         } else if both || !reachable {
             let at = self.at(name.span);
             self.findings.push(mcp_transport::finding(at, &name.value, both));

@@ -4,9 +4,8 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::ServerSpec;
 use crate::spec::reference::Plist;
-use crate::spec::rules::unknown_key::meant;
-use crate::spec::rules::{server_without_command, server_without_port};
-use crate::syntax::{Datum, DatumKind};
+use crate::spec::rules::{missing_key, unknown_key::meant};
+use crate::syntax::Datum;
 
 impl Lowerer {
     /// Lowers the server settings; `None` if there is no valid command, which is reported once.
@@ -21,12 +20,7 @@ impl Lowerer {
             match key.as_str() {
                 "command" => {
                     command_at = Some(value.span);
-                    if matches!(&value.kind, DatumKind::Vector(items) | DatumKind::List(items) if items.is_empty())
-                    {
-                        self.findings.push(server_without_command::finding(self.at(value.span)));
-                    } else {
-                        command = self.take_command(value);
-                    }
+                    command = self.take_command(value);
                 }
                 "env" => env = self.take_texts("env", value),
                 "cwd" => cwd = self.take_path("cwd", value).map(|path| path.value),
@@ -43,8 +37,8 @@ impl Lowerer {
         }
         let Some(command_at) = command_at else {
             let finding = match misspelt {
-                Some((key, span)) => server_without_command::misspelt(self.at(span), &key),
-                None => server_without_command::finding(self.at(whole)),
+                Some((key, span)) => missing_key::misspelt(self.at(span), Plist::Server, "command", &key),
+                None => missing_key::finding(self.at(whole), Plist::Server, "command"),
             };
             self.findings.push(finding);
             return None;
@@ -55,7 +49,7 @@ impl Lowerer {
         let command = command?;
         let named = |text: &String| text.contains("{port}");
         if !has_port && !command.iter().any(named) && !env.iter().any(|(_, value)| named(value)) {
-            self.findings.push(server_without_port::finding(self.at(command_at)));
+            self.findings.push(missing_key::port(self.at(command_at)));
         }
         Some(ServerSpec { command, env, cwd, port })
     }

@@ -6,7 +6,7 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::reference::{self, Plist};
-use crate::spec::rules::{self, useless_key};
+use crate::spec::rules::{self, missing_key, useless_key};
 use crate::spec::schema::SchemaPosition;
 use crate::spec::{Argument, Include, Json, JsonKind, PathBase, Permissions, SampleCall, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
@@ -37,7 +37,7 @@ impl Lowerer {
             if !written.name && WrittenKeys::meant(&entry.key) == Some("name") {
                 has_misspelt_name = true;
                 let at = self.at(entry.key_span);
-                self.findings.push(rules::missing_name::misspelt(at, "a tool", &entry.key));
+                self.findings.push(missing_key::misspelt(at, Plist::Tool, "name", &entry.key));
                 if let DatumKind::String(name) = entry.value.kind {
                     tool.name = Spanned::new(name, entry.value.span);
                 }
@@ -49,8 +49,7 @@ impl Lowerer {
         }
         tool.accepts = accepts.into_iter().map(|example| sample_call(example, &tool.arguments)).collect();
         if !written.name && !has_misspelt_name && !is_stray {
-            let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
-            self.findings.push(rules::missing_name::finding(head, "a tool"));
+            self.report_missing_name(Plist::Tool, span);
         }
         if tool.name.value.is_empty() {
             return None;
@@ -89,7 +88,7 @@ impl Lowerer {
         };
         let is_key = reference::key(Plist::Tool, word.strip_prefix(':').unwrap_or(word)).is_some();
         let is_other = is_key || items.iter().any(is_named);
-        (!is_other).then(|| rules::missing_name::without_key(self.at(first.span), word))
+        (!is_other).then(|| missing_key::name(self.at(first.span), word))
     }
 
     fn lower_tool_key(&mut self, tool: &mut Tool, entry: Entry) {

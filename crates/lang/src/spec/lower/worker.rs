@@ -8,8 +8,8 @@ use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
 use crate::spec::reference::Plist;
 use crate::spec::rules::{
-    endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
-    tools_without_budget, wrong_value,
+    endpoint_suffix, reserved_param, secret_in_file, timer_over_total, tools_without_budget, useless_key,
+    wrong_value,
 };
 use crate::spec::{BiosSource, Dialect, WorkerSpec};
 use crate::syntax::{Datum, DatumKind};
@@ -59,8 +59,7 @@ impl Lowerer {
             self.lower_worker_key(&mut worker, entry, &mut timers);
         }
         if !is_named {
-            let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
-            self.findings.push(missing_name::finding(head, "a worker"));
+            self.report_missing_name(Plist::Worker, span);
         }
         if worker.name.value.is_empty() {
             return None;
@@ -72,7 +71,8 @@ impl Lowerer {
             self.findings.push(tools_without_budget::finding(self.at(budget), tools));
         }
         if let (Some(endpoint), Some(server)) = (place_of_endpoint, place_of_server) {
-            self.findings.push(server_and_endpoint::finding(self.at(endpoint), server));
+            let finding = useless_key::finding(self.at(endpoint), "endpoint", "together with `:server`");
+            self.findings.push(finding.with_label_at(server, "the worker uses this server"));
         }
         worker.valid = !self.is_incomplete();
         Some(worker)

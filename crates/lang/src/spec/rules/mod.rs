@@ -15,7 +15,7 @@ rules! {
     duplicate: DUPLICATE,
     stray_colon: STRAY_COLON,
     unknown_key: UNKNOWN_KEY,
-    missing_name: MISSING_NAME,
+    missing_key: MISSING_KEY,
     invalid_name: INVALID_NAME,
     missing_description: MISSING_DESCRIPTION,
     wrong_value: WRONG_VALUE,
@@ -27,6 +27,7 @@ rules! {
     builtin_name: BUILTIN_NAME,
     useless_key: USELESS_KEY,
     confirm_argument: CONFIRM_ARGUMENT,
+    near_name: NEAR_NAME,
     collection_shape: COLLECTION_SHAPE,
     function_parameters: FUNCTION_PARAMETERS,
     unquoted_in_code: UNQUOTED_IN_CODE,
@@ -54,7 +55,6 @@ rules! {
     enum_without_type: ENUM_WITHOUT_TYPE,
     const_misfit: CONST_MISFIT,
     argument_name: ARGUMENT_NAME,
-    similar_arguments: SIMILAR_ARGUMENTS,
     callback_argument: CALLBACK_ARGUMENT,
     idle_description: IDLE_DESCRIPTION,
     nil_value: NIL_VALUE,
@@ -71,14 +71,12 @@ rules! {
     secret_in_file: SECRET_IN_FILE,
     tools_without_budget: TOOLS_WITHOUT_BUDGET,
     timer_over_total: TIMER_OVER_TOTAL,
-    server_without_command: SERVER_WITHOUT_COMMAND,
-    server_without_port: SERVER_WITHOUT_PORT,
-    server_and_endpoint: SERVER_AND_ENDPOINT,
 }
 
 pub use duplicate::definition as duplicate_definition;
 pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
+pub use near_name::finding as near_name;
 pub use once_per_file::merge_style;
 pub use tools_by_code::{TOOLS_BY_CODE, finding as made_by_code, undeclared_wrapper};
 pub use unknown_key::among as unknown_key_among;

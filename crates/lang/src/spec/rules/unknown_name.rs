@@ -109,55 +109,54 @@ pub(in crate::spec) fn check_placeholders(tool: &Tool, command: &ToolCommand, fi
 
 /// Reports a `:type`. Any unknown type is sent unchanged, and every API rejects the whole request.
 pub(in crate::spec) fn of_type(at: Location, word: &str) -> Diagnostic {
-    let plain = word.strip_prefix(':').unwrap_or(word);
     let finding = Diagnostic::new(&UNKNOWN_NAME, at, format!("unknown type `{word}`"));
-    let known = |word: &str| TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-    if let Some(note) = hint(plain) {
-        finding.note(note)
-    } else if let Some(known) = known(plain).or_else(|| same_type(plain)) {
-        finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
-    } else if let Some(known) = related_type(plain).or_else(|| nearest(plain, TYPES)) {
-        finding.did_you_mean(at.span, known)
-    } else {
-        finding.note(format!("types: {}", TYPES.join(", ")))
+    let word = word.strip_prefix(':').unwrap_or(word).to_ascii_lowercase();
+    let known = TYPES.into_iter().find(|known| *known == word).map(MeantType::Same);
+    match known.or_else(|| MeantType::of(&word)).or_else(|| nearest(&word, TYPES).map(MeantType::Related)) {
+        Some(MeantType::Same(known)) => {
+            finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
+        }
+        Some(MeantType::Related(known)) => finding.did_you_mean(at.span, known),
+        Some(MeantType::Other(note)) => finding.note(note),
+        None => finding.note(format!("types: {}", TYPES.join(", "))),
     }
 }
 
-/// Returns how to write types that JSON Schema expresses differently.
-fn hint(word: &str) -> Option<&'static str> {
-    Some(match word.to_ascii_lowercase().as_str() {
-        "date" => "a date is `:type string :format \"date\"`",
-        "time" => "a time is `:type string :format \"time\"`",
-        "datetime" | "date-time" | "timestamp" => "a time stamp is `:type string :format \"date-time\"`",
-        "uri" | "url" => "an address is `:type string :format \"uri\"`",
-        "uuid" => "an identifier is `:type string :format \"uuid\"`",
-        "email" => "an address is `:type string :format \"email\"`",
-        "any" => "omit `:type` to allow any value",
-        "enum" => "use the type of its values, as in `:type string :enum [\"first\" \"second\"]`",
-        _ => return None,
-    })
+/// What an unknown type means.
+enum MeantType {
+    /// The type has this name in JSON Schema.
+    Same(&'static str),
+    /// A value of this type probably represents it.
+    Related(&'static str),
+    /// JSON Schema expresses it in another way.
+    Other(&'static str),
 }
 
-/// Returns the type for its name in another language.
-fn same_type(word: &str) -> Option<&'static str> {
-    Some(match word.to_ascii_lowercase().as_str() {
-        "bool" => "boolean",
-        "int" => "integer",
-        "float" | "double" => "number",
-        "str" => "string",
-        "dict" => "object",
-        _ => return None,
-    })
-}
-
-/// Returns the JSON type that probably represents the value.
-fn related_type(word: &str) -> Option<&'static str> {
-    Some(match word.to_ascii_lowercase().as_str() {
-        "list" | "vector" => "array",
-        "text" | "file" | "path" | "directory" => "string",
-        "map" | "hash-table" | "plist" | "alist" => "object",
-        "long" => "integer",
-        "nil" | "none" => "null",
-        _ => return None,
-    })
+impl MeantType {
+    /// Returns the meaning of a name, in lower case, that is used elsewhere.
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "bool" => Self::Same("boolean"),
+            "int" => Self::Same("integer"),
+            "float" | "double" => Self::Same("number"),
+            "str" => Self::Same("string"),
+            "dict" => Self::Same("object"),
+            "list" | "vector" => Self::Related("array"),
+            "text" | "file" | "path" | "directory" => Self::Related("string"),
+            "map" | "hash-table" | "plist" | "alist" => Self::Related("object"),
+            "long" => Self::Related("integer"),
+            "nil" | "none" => Self::Related("null"),
+            "date" => Self::Other("a date is `:type string :format \"date\"`"),
+            "time" => Self::Other("a time is `:type string :format \"time\"`"),
+            "datetime" | "date-time" | "timestamp" => {
+                Self::Other("a time stamp is `:type string :format \"date-time\"`")
+            }
+            "uri" | "url" => Self::Other("an address is `:type string :format \"uri\"`"),
+            "uuid" => Self::Other("an identifier is `:type string :format \"uuid\"`"),
+            "email" => Self::Other("an address is `:type string :format \"email\"`"),
+            "any" => Self::Other("omit `:type` to allow any value"),
+            "enum" => Self::Other("use the type of its values, as in `:type string :enum [\"first\" \"second\"]`"),
+            _ => return None,
+        })
+    }
 }

@@ -6,7 +6,8 @@ rule! {
     ///
     /// An exit tool is a signal: its call is recorded with its arguments, and nothing is executed, so a script, a timeout
     /// or a permission has no effect. `:stdin`, `:dash`, `:cwd` and `:ok-codes` belong to `:command`. `:async` and
-    /// `:memory` are for Lua scripts and have no effect on a program.
+    /// `:memory` are for Lua scripts and have no effect on a program. A worker that starts its own `:server` sends all
+    /// requests to it and not to an `:endpoint`.
     ///
     /// ```eld fails
     /// (defexit :name "done" :description "Say that the task is done." :script "scripts/done.lua")

@@ -7,7 +7,11 @@ use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span};
 
 /// Reports an `:args` value that is not a list.
-pub(in crate::spec) fn args(at: Location, found: &str) -> Diagnostic {
+pub(in crate::spec) fn args(at: Location, found: &Datum) -> Diagnostic {
+    not_arguments(at, found.describe()).note("write `:args ((:name \"…\" :type string) …)`")
+}
+
+fn not_arguments(at: Location, found: &str) -> Diagnostic {
     finding(at, "args", "a list of argument plists", found)
 }
 
@@ -19,18 +23,18 @@ pub(in crate::spec) fn single(at: Location, items: &[Datum]) -> Diagnostic {
             span: Span { start: at, end: at },
             replacement: replacement.to_owned(),
         };
-        return args(at, "a single plist").fixed_by_edits(
+        return not_arguments(at, "a single plist").fixed_by_edits(
             "wrap it in one more pair of parentheses",
             vec![edit(at.span.start, "("), edit(at.span.end, ")")],
         );
     }
     let is_map = items.iter().skip(1).step_by(2).all(|item| matches!(item.kind, DatumKind::List(_)));
     if has(":properties") || has(":type") {
-        args(at, "an object schema").note("write each of its `:properties` as an argument: `((:name \"…\" :type …) …)`")
+        not_arguments(at, "an object schema").note("write each of its `:properties` as an argument: `((:name \"…\" :type …) …)`")
     } else if is_map {
-        args(at, "a plist of properties").note("write each as an argument with its name: `((:name \"…\" :type …) …)`")
+        not_arguments(at, "a plist of properties").note("write each as an argument with its name: `((:name \"…\" :type …) …)`")
     } else {
-        args(at, "a single plist").note("wrap it in one more pair of parentheses")
+        not_arguments(at, "a single plist").note("wrap it in one more pair of parentheses")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Values of the wrong kind. `arguments` and `schema` contain the findings about the values that `:args` and schemas take.
+//! Values of the wrong kind. `arguments` and `schema` contain the findings about the values of `:args` and schemas.
 
 pub(in crate::spec) mod arguments;
 pub(in crate::spec) mod schema;
