@@ -108,7 +108,7 @@ pub(super) fn near_names(load: &Load) -> Vec<Diagnostic> {
         match seen.entry((load.project_of(tool.source), folded)) {
             // Equal names are reported as duplicates.
             Entry::Occupied(first) if first.get().0 != name => {
-                findings.push(near_name(at, name, *first.get()))
+                findings.push(near_name(at, name, *first.get()));
             }
             Entry::Occupied(_) => {}
             Entry::Vacant(vacant) => drop(vacant.insert((name, at))),

@@ -183,19 +183,11 @@ impl Lowerer {
                     finding.severity = Severity::Error;
                     key.clone_from(&stem);
                 }
-                let index = match colon {
-                    Some(first) => {
-                        if let Some(first) = self.findings.get_mut(first) {
-                            rules::stray_colon::merge(first, finding);
-                        }
-                        first
-                    }
-                    None => {
-                        self.findings.push(finding);
-                        self.findings.len() - 1
-                    }
-                };
-                colon = Some(index);
+                let index = *colon.get_or_insert(self.findings.len());
+                match self.findings.get_mut(index) {
+                    Some(first) => rules::stray_colon::merge(first, finding),
+                    None => self.findings.push(finding),
+                }
                 if !names {
                     renamed.stray.push((stem, index));
                 }

@@ -46,7 +46,7 @@ rule! {
     pub(crate) DUPLICATE, "DT106", "duplicate", Warning
 }
 
-/// Reports a duplicate that has no effect. `what` names it, such as `key `:name``.
+/// Reports a duplicate that has no effect. `what` names it with its kind.
 pub(in crate::spec) fn finding(at: Location, what: &str, first: Span) -> Diagnostic {
     Diagnostic::new(&DUPLICATE, at, format!("duplicate {what}")).with_label_at(first, "first used here")
 }

@@ -49,7 +49,7 @@ pub(in crate::spec) const NOT_ON_EXIT: [&str; 15] = [
 
 const SENT: &str = "it is sent unchanged, and some APIs reject it";
 
-/// `place` completes the sentence, such as `without `:command``.
+/// `place` completes the sentence, such as `on an exit tool`.
 pub(in crate::spec) fn finding(at: Location, key: &str, place: &str) -> Diagnostic {
     Diagnostic::new(&USELESS_KEY, at, format!("`:{key}` has no effect {place}"))
 }

@@ -155,7 +155,7 @@ pub(in crate::spec) fn type_word(at: Location, found: &Datum) -> Diagnostic {
 
 /// Reports elements of a `:type` vector that are not strings.
 pub(in crate::spec) fn type_words(source: SourceId, items: &[Datum]) -> Option<Diagnostic> {
-    let wrong = items.iter().filter(is_not_string);
+    let wrong = items.iter().filter(|item| is_not_string(item));
     let first = wrong.clone().next()?;
     let message = format!("types in a vector must be strings, found {}", first.describe());
     let finding = Diagnostic::new(&WRONG_VALUE, Location { source, span: first.span }, message);
@@ -168,7 +168,7 @@ pub(in crate::spec) fn type_words(source: SourceId, items: &[Datum]) -> Option<D
     }))
 }
 
-fn is_not_string(item: &&Datum) -> bool {
+fn is_not_string(item: &Datum) -> bool {
     !matches!(item.kind, DatumKind::String(_) | DatumKind::Invalid)
 }
 
@@ -255,7 +255,7 @@ pub(in crate::spec) fn required(source: SourceId, value: &Datum) -> Option<Diagn
             _ => finding.note("write `:required [\"first\" \"second\"]`"),
         });
     };
-    let wrong = items.iter().filter(is_not_string);
+    let wrong = items.iter().filter(|item| is_not_string(item));
     let first = wrong.clone().next()?;
     let finding = finding(at(first.span), "required", "property names as strings", first.describe());
     Some(fixed_elements(finding, "write strings", wrong, |item| match &item.kind {
