@@ -42,7 +42,7 @@
                  (const :tag "None" nil)))
 
 (defconst deftool--font-lock-keywords
-  `((,(regexp-opt '("(deftool" "(defexit" "(defworker" "(defmcp" "(deflint"))
+  `((,(regexp-opt '("(deftool" "(defexit" "(defworker" "(defmcp" "(defproject"))
      (0 font-lock-keyword-face))
     ("\\_<:\\(?:\\sw\\|\\s_\\)+" (0 font-lock-builtin-face))))
 

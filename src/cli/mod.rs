@@ -20,6 +20,7 @@ use serde_json::json;
 use commands::Arguments;
 use outcome::{CliError, Exit};
 use project::engine::{self, Isolate};
+use project::preview;
 use terminal::output;
 
 /// Runs the command given on the command line.
@@ -45,6 +46,7 @@ fn run() -> ExitCode {
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
     output::set_quiet(arguments.quiet);
+    preview::enable(arguments.preview.clone());
     let options = innermost(&matches);
     let isolate = options.try_get_one::<Isolate>("isolate").ok().flatten();
     let result = check_directory(&arguments, &matches)

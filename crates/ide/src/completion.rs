@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use deftool_lang::spec::ToolKind;
 use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
+use deftool_lang::spec::{PREVIEWS, PreviewFeature, PreviewState, ToolKind};
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 use deftool_project::rules;
@@ -127,7 +127,7 @@ impl Completer<'_> {
                     " :name \"$1\"\n :description \"$2\"\n :args ((:name \"$3\" :type ${4:string} :description \"$5\"))"
                 }
                 Plist::Exit => " :name \"$1\"\n :description \"$2\"",
-                Plist::Lint => " :allow [$1]",
+                Plist::Project => " :allow [$1]",
                 _ => " :name \"$1\"",
             };
             let closer = if opener.is_empty() { "" } else { ")" };
@@ -190,7 +190,7 @@ impl Completer<'_> {
                     plain("argument", CompletionKind::Form, snippet, "A new argument.", replaces);
                 if is_argument { vec![completion] } else { Vec::new() }
             }
-            KeyValue::Tools(_) | KeyValue::Rules => self.elements(key, replaces),
+            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews => self.elements(key, replaces),
             _ => self.atoms(key, replaces, self.outer_plist(node)),
         }
     }
@@ -198,9 +198,15 @@ impl Completer<'_> {
     /// Completes the missing value of `key`.
     fn new_value(&self, key: &Key) -> Vec<Completion> {
         match key.value {
-            KeyValue::Tools(_) | KeyValue::Rules => {
+            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews => {
+                let (open, close) =
+                    if matches!(key.value, KeyValue::Previews) { ('(', ')') } else { ('[', ']') };
                 let elements = self.elements(key, self.here()).into_iter();
-                elements.map(|one| Completion { snippet: format!("[{}$0]", one.snippet), ..one }).collect()
+                let enclosed = |one: Completion| Completion {
+                    snippet: format!("{open}{}$0{close}", one.snippet),
+                    ..one
+                };
+                elements.map(enclosed).collect()
             }
             _ => self.atoms(key, self.here(), None),
         }
@@ -249,6 +255,13 @@ impl Completer<'_> {
     fn elements(&self, key: &Key, replaces: Span) -> Vec<Completion> {
         if let KeyValue::Tools(kind) = key.value {
             return self.tools(kind, replaces);
+        }
+        if matches!(key.value, KeyValue::Previews) {
+            let active = PREVIEWS.iter().filter(|feature| feature.state == PreviewState::Preview);
+            let complete = |feature: &PreviewFeature| {
+                plain(feature.name, CompletionKind::Value, feature.name, feature.description, replaces)
+            };
+            return active.map(complete).collect();
         }
         let rules = rules::all().into_iter();
         rules
@@ -377,7 +390,7 @@ fn value_snippet(key: &Key) -> String {
         KeyValue::Type => format!("${{1|{}|}}", types().join(",")),
         KeyValue::List | KeyValue::Tools(_) => String::from("[\"$1\"]"),
         KeyValue::Rules => String::from("[$1]"),
-        KeyValue::Plist(_) | KeyValue::Named(_) => String::from("($1)"),
+        KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews => String::from("($1)"),
         KeyValue::Plists(Plist::Argument) => {
             String::from("((:name \"$1\" :type ${2:string} :description \"$3\"))")
         }

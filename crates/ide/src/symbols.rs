@@ -36,7 +36,7 @@ pub enum SymbolKind {
     /// An MCP server.
     Mcp,
     /// The levels of rules.
-    Lint,
+    Project,
     /// An argument.
     Argument,
 }
@@ -60,7 +60,7 @@ pub fn symbols(project: &Project, path: &Path) -> Vec<Symbol> {
             Plist::Exit => SymbolKind::ExitTool,
             Plist::Worker => SymbolKind::Worker,
             Plist::Mcp => SymbolKind::Mcp,
-            Plist::Lint => SymbolKind::Lint,
+            Plist::Project => SymbolKind::Project,
             _ => SymbolKind::Tool,
         };
         let arguments =

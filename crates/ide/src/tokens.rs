@@ -63,6 +63,7 @@ pub fn tokens(project: &Project, path: &Path) -> Vec<Token> {
                     | KeyValue::Flag
                     | KeyValue::JsonFlag
                     | KeyValue::Rules
+                    | KeyValue::Previews
                     | KeyValue::Confirm,
                 ) => Some(TokenKind::Word),
                 _ => of_atom(kind),

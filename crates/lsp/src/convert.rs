@@ -159,7 +159,7 @@ fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {
         SymbolKind::ExitTool => lsp::SymbolKind::Event,
         SymbolKind::Worker => lsp::SymbolKind::Object,
         SymbolKind::Mcp => lsp::SymbolKind::Module,
-        SymbolKind::Lint => lsp::SymbolKind::Constant,
+        SymbolKind::Project => lsp::SymbolKind::Constant,
         SymbolKind::Argument => lsp::SymbolKind::Variable,
     }
 }

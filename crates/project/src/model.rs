@@ -185,11 +185,19 @@ pub struct Load {
     pub mcp_servers: Vec<McpServer>,
     /// The declared heads of tool forms in Emacs Lisp.
     pub tool_forms: ToolForms,
+    /// The preview features that each project enables.
+    pub(crate) previews: HashSet<(Option<Arc<Path>>, String)>,
     /// Findings in source order.
     pub findings: Vec<Diagnostic>,
 }
 
 impl Load {
+    /// Whether all projects of the checked files enable a preview feature.
+    pub fn enables(&self, preview: &str) -> bool {
+        let mut roots = self.checked.iter().map(|source| self.roots.get(source).cloned());
+        roots.all(|root| self.previews.contains(&(root, preview.to_owned())))
+    }
+
     /// Returns the tools without errors, in order, each name once.
     pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
         self.shared_valid_tools().map(AsRef::as_ref)

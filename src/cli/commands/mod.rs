@@ -67,6 +67,10 @@ pub(super) struct Arguments {
     /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
     pub(super) color: Color,
+    /// Enable a preview feature, which may change or leave; can be repeated
+    // Hidden in the help of commands, as most have none.
+    #[arg(long, value_name = "NAME", global = true, hide = true, display_order = 100)]
+    pub(super) preview: Vec<String>,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -164,7 +168,8 @@ commands! {
 
 /// Returns the command with its help text. Only the commands that users type themselves are listed.
 pub(super) fn command() -> clap::Command {
-    let command = Arguments::command().mut_arg("directory", |argument| argument.global(false).hide(false));
+    let shown = |argument: clap::Arg| argument.global(false).hide(false);
+    let command = Arguments::command().mut_arg("directory", shown).mut_arg("preview", shown);
     let mut groups = String::new();
     let columns = help_columns();
     let line = |name: &str, about: &str| fill(&format!("  {name:<13}"), about, 15, columns);

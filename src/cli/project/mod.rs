@@ -5,6 +5,7 @@ pub(in crate::cli) mod generated;
 pub(in crate::cli) mod inputs;
 pub(in crate::cli) mod outputs;
 pub(in crate::cli) mod permissions;
+pub(in crate::cli) mod preview;
 pub(in crate::cli) mod programs;
 pub(in crate::cli) mod rerun;
 pub(in crate::cli) mod script_log;

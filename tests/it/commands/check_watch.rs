@@ -33,7 +33,7 @@ fn deny_settings_are_watched() {
     project.write("specs/silent.eld", "(defexit :name \"silent\")\n");
     let watch = WatchProcess::start(&project.path("."), "check", &["--format", "json", "specs/silent.eld"]);
     assert_eq!(watch.report()["summary"]["errors"], 0);
-    project.write("specs/lint.eld", "(deflint :deny [missing-description])\n");
+    project.write("specs/lint.eld", "(defproject :deny [missing-description])\n");
     assert_eq!(watch.report()["findings"][0]["severity"], "error");
     fs::remove_file(project.path("specs/lint.eld")).unwrap();
     assert_eq!(watch.report()["findings"][0]["severity"], "warning");

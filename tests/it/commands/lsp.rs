@@ -383,7 +383,7 @@ fn a_saved_declaration_applies_to_the_files_beside_it() {
         "(defun f (&rest args) (apply #'gptel-make-tool args))\n(f :name \"a\" :descripton \"Does it.\")",
     );
     client.wait_for(&init, |codes| codes == ["1:DT133"]);
-    let text = "(deflint :tool-forms (f))";
+    let text = "(defproject :tool-forms (f))";
     client.did_open(&settings, text);
     fs::write(&settings, text).unwrap();
     client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri(&settings)}}));

@@ -148,6 +148,7 @@ pages! {
     mcp,
     org,
     outputs,
+    preview,
     repairs,
     results,
     rule,

@@ -140,7 +140,7 @@ fn general_findings_are_not_repeated_for_a_target() {
         [name, arrays[0], "a.eld:2:16 error[DT501]", arrays[1], "a.eld:3:64 error[DT501]"]
     );
     // If the project allows the general finding, the finding for the target is reported.
-    let allow = "(deflint :allow [array-without-items argument-name])\n";
+    let allow = "(defproject :allow [array-without-items argument-name])\n";
     fs::write(folder.path().join("a.eld"), spec.to_owned() + allow).unwrap();
     assert_eq!(check("gemini"), ["a.eld:2:16 warning[DT502]", "a.eld:3:64 warning[DT502]"]);
     assert_eq!(check("anthropic"), ["a.eld:1:68 warning[DT508]"]);

@@ -1,11 +1,13 @@
-//! `docs/reference.md` has the help of every command, and `docs/commands.md` and `docs/telemetry.md` name the environment
-//! variables that the code reads. `UPDATE_EXPECT=1` regenerates the reference.
+//! `docs/reference.md` has the help of every command, `docs/preview.md` lists the preview features, and `docs/commands.md`
+//! and `docs/telemetry.md` name the environment variables that the code reads. `UPDATE_EXPECT=1` regenerates the first two.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use deftool_lang::spec::{PREVIEWS, PreviewFeature, PreviewState};
 
 use crate::support::project::Project;
 
@@ -55,15 +57,37 @@ fn the_reference_has_the_help_of_every_command() {
     for name in names {
         section(&project, &[name], &mut page);
     }
-    let path = root().join("docs/reference.md");
+    check_page("docs/reference.md", &page);
+}
+
+/// Compares a generated page with its file.
+fn check_page(name: &str, page: &str) {
+    let path = root().join(name);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&path, &page).unwrap();
+        fs::write(&path, page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        page == written,
-        "docs/reference.md differs from the help; run with UPDATE_EXPECT=1 to update it"
+    assert!(page == written, "{name} differs from the code; run with UPDATE_EXPECT=1 to update it");
+}
+
+#[test]
+fn the_page_of_preview_features_matches_the_code() {
+    let mut page = String::from(
+        "# Preview features\n\n\
+         A preview is a key, a command or an option that can be used before it is stable: it may change or leave in any version,\n\
+         and the [changelog](../CHANGELOG.md) says when. `--preview NAME` enables one for a command, and\n\
+         `(defproject :preview (NAME …))` in a spec file for the project. A preview also works without it, with a warning.\n\n\
+         | name | feature | since | state |\n|---|---|---|---|\n",
     );
+    for PreviewFeature { name, description, since, state } in PREVIEWS {
+        let state = match state {
+            PreviewState::Preview => String::from("preview"),
+            PreviewState::Stable(version) => format!("stable since {version}"),
+            PreviewState::Retired(version) => format!("removed in {version}"),
+        };
+        writeln!(page, "| `{name}` | {description} | {since} | {state} |").unwrap();
+    }
+    check_page("docs/preview.md", &page);
 }
 
 /// Returns the words of a text that are names of environment variables.

@@ -17,7 +17,7 @@ pub struct Definitions {
     /// MCP servers, in source order.
     pub mcp_servers: Vec<McpServer>,
     /// Silenced and raised rules, in source order.
-    pub lints: Vec<Lint>,
+    pub settings: Vec<ProjectSettings>,
     /// Functions and macros that make tools, and are not declared in `:tool-forms`.
     pub wrappers: Vec<Wrapper>,
     /// The tools that presets of gptel name.
@@ -32,7 +32,7 @@ impl Definitions {
         let tools = self.tools.iter().map(|tool| tool.span);
         let workers = self.workers.iter().map(|worker| worker.span);
         let others = self.mcp_servers.iter().map(|server| server.span);
-        tools.chain(workers).chain(others).chain(self.lints.iter().map(|lint| lint.span)).collect()
+        tools.chain(workers).chain(others).chain(self.settings.iter().map(|settings| settings.span)).collect()
     }
 
     /// Keeps only the definitions for which `keep` returns true, given their spans.
@@ -40,7 +40,7 @@ impl Definitions {
         self.tools.retain(|tool| keep(tool.span));
         self.workers.retain(|worker| keep(worker.span));
         self.mcp_servers.retain(|server| keep(server.span));
-        self.lints.retain(|lint| keep(lint.span));
+        self.settings.retain(|settings| keep(settings.span));
         self.wrappers.retain(|wrapper| keep(wrapper.span()));
         self.preset_tools.retain(|name| keep(name.span));
     }
@@ -95,9 +95,9 @@ pub enum McpTransport {
     Url(String),
 }
 
-/// Settings of the whole project: `deflint`. Rules are codes or names, as written.
+/// Settings of the whole project: `defproject`. Rules are codes or names, as written.
 #[derive(Debug, Clone)]
-pub struct Lint {
+pub struct ProjectSettings {
     /// The file that defines it.
     pub source: SourceId,
     /// The whole form.
@@ -108,4 +108,6 @@ pub struct Lint {
     pub deny: Vec<Spanned<String>>,
     /// Heads of forms in Emacs Lisp that are read like `gptel-make-tool`.
     pub tool_forms: Vec<ToolForm>,
+    /// Names of preview features.
+    pub previews: Vec<String>,
 }

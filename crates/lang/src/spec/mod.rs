@@ -17,6 +17,7 @@ pub(crate) mod keywords;
 mod lower;
 mod nearest;
 mod org;
+mod preview;
 pub mod reference;
 pub mod rules;
 pub(crate) mod schema;
@@ -34,7 +35,7 @@ pub use command::{
 };
 pub use confirm::Confirm;
 pub(crate) use confirm::testable_members;
-pub use definitions::{Definitions, Lint, McpServer, McpTransport};
+pub use definitions::{Definitions, McpServer, McpTransport, ProjectSettings};
 pub use file_kind::FileKind;
 pub use form::form_of_tool;
 pub use format::{format, format_generated};
@@ -45,6 +46,7 @@ pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::lower_tool;
 pub use lower::{is_reserved_param, is_spec_form, lower, lower_selected, tabled_plists};
 pub use nearest::nearest;
+pub use preview::{PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem};
 pub use rules::invalid_name::is_tool_name;
 pub use selection::ToolSelection;
 pub use tool::{

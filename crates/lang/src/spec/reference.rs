@@ -19,8 +19,8 @@ pub enum Plist {
     Worker,
     /// `defmcp`.
     Mcp,
-    /// `deflint`.
-    Lint,
+    /// `defproject`.
+    Project,
     /// An element of `:args`.
     Argument,
     /// A schema inside an argument or in `:returns`.
@@ -42,7 +42,7 @@ impl Plist {
             Self::Tool | Self::Exit => "a tool",
             Self::Worker => "a worker",
             Self::Mcp => "an MCP server",
-            Self::Lint => "`deflint`",
+            Self::Project => "`defproject`",
             Self::Argument => "an argument",
             Self::Schema => "a schema",
             Self::Permissions => "`:allow`",
@@ -89,6 +89,8 @@ pub enum KeyValue {
     Tools(ToolKind),
     /// A vector of codes or names of rules.
     Rules,
+    /// A list of names of preview features.
+    Previews,
     /// A vector of strings.
     List,
     /// A plist.
@@ -129,9 +131,9 @@ pub const FORMS: [FormDoc; 5] = [
     FormDoc { head: "defworker", plist: Plist::Worker, doc: "A model server and the loop around it." },
     FormDoc { head: "defmcp", plist: Plist::Mcp, doc: "An MCP server whose tools workers use." },
     FormDoc {
-        head: "deflint",
-        plist: Plist::Lint,
-        doc: "Findings to silence in the project, findings to raise to errors, and heads of tool forms.",
+        head: "defproject",
+        plist: Plist::Project,
+        doc: "Findings to silence in the project, findings to raise to errors, heads of tool forms, and preview features.",
     },
 ];
 
@@ -141,7 +143,7 @@ pub fn keys(plist: Plist) -> &'static [Key] {
         Plist::Tool | Plist::Exit => &TOOL,
         Plist::Worker => &WORKER,
         Plist::Mcp => &MCP,
-        Plist::Lint => &LINT,
+        Plist::Project => &PROJECT,
         Plist::Argument => &ARGUMENT,
         Plist::Schema => ARGUMENT.get(2..).unwrap_or_default(),
         Plist::Permissions => &PERMISSIONS,
@@ -423,7 +425,7 @@ const MCP: [Key; 10] = [
     key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"30s\"`."),
 ];
 
-const LINT: [Key; 3] = [
+const PROJECT: [Key; 4] = [
     key_of("allow", KeyValue::Rules, "The rules that are silenced in the project."),
     key_of("deny", KeyValue::Rules, "The rules whose findings `check` reports as errors."),
     key_of(
@@ -431,6 +433,11 @@ const LINT: [Key; 3] = [
         KeyValue::Any,
         "Your functions and macros that take the keys of a tool: forms with these heads in Emacs Lisp are read like \
          `gptel-make-tool`. `(NAME :skip 1)`: one argument comes before the keys.",
+    ),
+    key_of(
+        "preview",
+        KeyValue::Previews,
+        "The preview features that the project uses. They may change or leave in any version.",
     ),
 ];
 

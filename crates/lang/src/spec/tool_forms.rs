@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lower::{is_function, plist_of_form};
 use super::reference::Plist;
-use super::{FileKind, Lint};
+use super::{FileKind, ProjectSettings};
 use crate::syntax::{Kind, parse};
 use crate::text::{SourceId, Span, Spanned};
 
-/// An entry of `:tool-forms` in `deflint`.
+/// An entry of `:tool-forms` in `defproject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolForm {
     /// The head.
@@ -24,9 +24,9 @@ pub struct ToolForms {
 }
 
 impl ToolForms {
-    /// Adds the heads of a form `deflint`. The first entry of a head applies.
-    pub fn add(&mut self, lint: &Lint) {
-        for ToolForm { name, skip } in &lint.tool_forms {
+    /// Adds the heads of a form `defproject`. The first entry of a head applies.
+    pub fn add(&mut self, settings: &ProjectSettings) {
+        for ToolForm { name, skip } in &settings.tool_forms {
             self.heads.entry(name.value.clone()).or_insert(*skip);
         }
     }

@@ -1,6 +1,6 @@
 //! Severity levels: silences and raises findings after all checks.
 //!
-//! `allow` comments (`directives`) apply to one form or line. `(deflint :allow […] :deny […])` applies to the whole
+//! `allow` comments (`directives`) apply to one form or line. `(defproject :allow […] :deny […])` applies to the whole
 //! project. If a rule is in both lists, `:deny` wins.
 //!
 //! Errors cannot be silenced, because a tool with an error is not sent. A denied finding counts as an error in `check`
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Group, Rule, Severity};
-use deftool_lang::spec::Lint;
+use deftool_lang::spec::ProjectSettings;
 use deftool_lang::text::{Location, SourceId, Span};
 
 use super::directives::{Allow, read_script_allows};
@@ -22,7 +22,7 @@ use crate::rules::{self, invalid_allow, unused_allow};
 /// The directives that apply to a load's findings.
 #[derive(Clone, Default)]
 pub(super) struct Levels {
-    pub(super) lints: Vec<Lint>,
+    pub(super) settings: Vec<ProjectSettings>,
     pub(super) allows: Vec<Allow>,
     /// The files that are read only for context, each with the forms in it that the load reports on, in order.
     pub(super) context_files: HashMap<SourceId, Vec<Span>>,
@@ -46,7 +46,8 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     load.findings.extend(wrong);
     load.sort_findings();
     let findings = std::mem::take(&mut load.findings);
-    let (project_levels, mut directive_findings) = ProjectLevels::read(&levels.lints, &load.roots, &known);
+    load.previews = previews(&levels.settings, &load.roots);
+    let (project_levels, mut directive_findings) = ProjectLevels::read(&levels.settings, &load.roots, &known);
     let mut matcher = AllowMatcher::of(&levels.allows, &known);
     let is_kept = |finding: &Diagnostic, matcher: &mut AllowMatcher| {
         !matcher.silences_by_comment(&levels.allows, finding) && !project_levels.silences(finding)
@@ -75,6 +76,18 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     load.sort_findings();
 }
 
+/// Returns the preview features that each project enables.
+fn previews(
+    settings: &[ProjectSettings],
+    roots: &HashMap<SourceId, Arc<Path>>,
+) -> HashSet<(Option<Arc<Path>>, String)> {
+    let enabled = settings.iter().flat_map(|of_file| {
+        let root = roots.get(&of_file.source).cloned();
+        of_file.previews.iter().map(move |name| (root.clone(), name.clone()))
+    });
+    enabled.collect()
+}
+
 /// Returns the rules by code and by name.
 fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
@@ -85,7 +98,7 @@ fn rule_of(known: &HashMap<&'static str, &'static Rule>, word: &str) -> Option<&
     known.get(word).or_else(|| known.get(word.to_ascii_uppercase().as_str())).copied()
 }
 
-/// The rules in `deflint` forms, by project and rule code.
+/// The rules in `defproject` forms, by project and rule code.
 struct ProjectLevels<'r> {
     roots: &'r HashMap<SourceId, Arc<Path>>,
     allowed: HashSet<(Option<&'r Path>, &'static str)>,
@@ -95,17 +108,17 @@ struct ProjectLevels<'r> {
 impl<'r> ProjectLevels<'r> {
     /// Reads the forms. Also returns findings about unknown or invalid rules.
     fn read(
-        lints: &[Lint],
+        settings: &[ProjectSettings],
         roots: &'r HashMap<SourceId, Arc<Path>>,
         known: &HashMap<&'static str, &'static Rule>,
     ) -> (Self, Vec<Diagnostic>) {
         let mut project_levels = Self { roots, allowed: HashSet::new(), denied: HashSet::new() };
         let mut directive_findings = Vec::new();
-        for lint in lints {
-            let root = roots.get(&lint.source).map(AsRef::as_ref);
-            for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
+        for settings in settings {
+            let root = roots.get(&settings.source).map(AsRef::as_ref);
+            for (words, denies) in [(&settings.deny, true), (&settings.allow, false)] {
                 for word in words {
-                    let at = Location { source: lint.source, span: word.span };
+                    let at = Location { source: settings.source, span: word.span };
                     match rule_of(known, &word.value) {
                         None => directive_findings.push(invalid_allow::finding(at, &word.value)),
                         Some(rule) if denies => drop(project_levels.denied.insert((root, rule.code))),

@@ -63,11 +63,11 @@ pub(super) fn read_specs(
         // In a load that is not repeated, this is the only reference.
         let file = Arc::unwrap_or_clone(file?);
         let source = load.add_source(file.source, root.as_ref());
-        levels.lints.extend(file.levels.lints);
+        levels.settings.extend(file.levels.settings);
         if reason != Reason::Checked {
             levels.context_files.insert(source, Vec::new());
         }
-        if reason == Reason::Lints {
+        if reason == Reason::Settings {
             continue;
         }
         levels.allows.extend(file.levels.allows);
@@ -131,10 +131,10 @@ fn read_files(
     };
     let mut loaded = read(false, &forms);
     for ((root, ..), file) in files.iter().zip(&loaded) {
-        let lints = file.iter().flatten().flat_map(|file| &file.levels.lints);
-        for lint in lints.filter(|lint| !lint.tool_forms.is_empty()) {
-            forms.entry(root.clone()).or_default().add(lint);
-            all_forms.add(lint);
+        let settings = file.iter().flatten().flat_map(|file| &file.levels.settings);
+        for settings in settings.filter(|settings| !settings.tool_forms.is_empty()) {
+            forms.entry(root.clone()).or_default().add(settings);
+            all_forms.add(settings);
         }
     }
     if files.iter().any(|(_, path, _)| is_code(path)) {
@@ -154,12 +154,12 @@ pub fn read_tool_forms(input: &Input) -> ToolForms {
     }
     let others = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
     let files: Vec<&PathBuf> = input.files.iter().chain(&others).filter(|path| !is_code(path)).collect();
-    let lints = parallel::map(&files, |_, path| {
-        let text = read_source(path).ok().filter(|text| text.contains("deflint"))?;
+    let settings = parallel::map(&files, |_, path| {
+        let text = read_source(path).ok().filter(|text| text.contains("defproject"))?;
         let selection = (&ToolSelection::none(), &ToolForms::default());
-        Some(SpecFile::of(text, Sources::new().id_ahead(0), path, selection).levels.lints)
+        Some(SpecFile::of(text, Sources::new().id_ahead(0), path, selection).levels.settings)
     });
-    lints.iter().flatten().flatten().for_each(|lint| forms.add(lint));
+    settings.iter().flatten().flatten().for_each(|settings| forms.add(settings));
     forms
 }
 
@@ -186,8 +186,8 @@ enum Reason {
     Checked,
     /// A tool in the file may use one of the scripts that the user named.
     UsesScript,
-    /// The file may contain a `deflint` form, which applies to the whole project.
-    Lints,
+    /// The file may contain a `defproject` form, which applies to the whole project.
+    Settings,
 }
 
 /// Returns the other files of the project that affect the findings. Unreadable files are skipped.
@@ -200,12 +200,12 @@ fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)
             .collect());
     }
     let files = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
-    let lints = parallel::map(&files, |_, path| match overlay.get(path) {
-        Some(text) => text.contains("deflint"),
-        None => read_source(path).is_ok_and(|text| text.contains("deflint")),
+    let settings = parallel::map(&files, |_, path| match overlay.get(path) {
+        Some(text) => text.contains("defproject"),
+        None => read_source(path).is_ok_and(|text| text.contains("defproject")),
     });
-    let lints = files.into_iter().zip(lints).filter(|(_, has_lint)| *has_lint);
-    Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
+    let settings = files.into_iter().zip(settings).filter(|(_, has_settings)| *has_settings);
+    Ok(settings.map(|(path, _)| (path, Reason::Settings)).collect())
 }
 
 /// Reads the file and assigns it the source id `id`. In Emacs Lisp, the heads in `forms` are those of tool forms.
@@ -308,7 +308,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
     load.findings.extend(findings);
     let is_damaged =
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
-    load.levels.lints.extend(definitions.lints);
+    load.levels.settings.extend(definitions.settings);
     load.mcp_servers.extend(definitions.mcp_servers);
     load.skipped = definitions.skipped;
     load.wrappers = definitions.wrappers;

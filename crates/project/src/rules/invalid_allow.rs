@@ -8,22 +8,22 @@ rule! {
     /// Use the code or the name of a rule. `deftool rule` lists all rules.
     ///
     /// ```eld fails
-    /// (deflint :deny [mising-description])
+    /// (defproject :deny [mising-description])
     /// ```
     ///
     /// ```eld repaired
-    /// (deflint :deny [missing-description])
+    /// (defproject :deny [missing-description])
     /// ```
     ///
     /// An error means that an API rejects the tool or that the definition is ambiguous. Such a tool is not compiled or
     /// offered to a model. Only warnings and notes can be silenced.
     ///
     /// ```eld fails
-    /// (deflint :allow [invalid-name])
+    /// (defproject :allow [invalid-name])
     /// ```
     ///
     /// ```eld repaired
-    /// (deflint :allow [missing-description])
+    /// (defproject :allow [missing-description])
     /// ```
     pub(crate) INVALID_ALLOW, "DT125", "invalid-allow", Warning
 }

@@ -486,7 +486,7 @@ mod tests {
             "(deftool :name \"c\" :description \"d\" :args ((:name \"x\" :type string :description \"d\")))",
             "(deftool :name \"c\" :description \"d\"",
             "(deftool :name \"d\" :description \"d\" :script \"other/d.lua\")\n(defexit :name \"e\" :description \"d\")",
-            "(deflint :allow [unused-script])\n;; deftool: allow(missing-script)\n(deftool :name \"f\" :description \"d\")",
+            "(defproject :allow [unused-script])\n;; deftool: allow(missing-script)\n(deftool :name \"f\" :description \"d\")",
             "(defworker :name \"w\" :tools [\"a\" \"z\"] :system \"s\")",
         ];
         const SCRIPTS: [&str; 10] = [

@@ -17,6 +17,7 @@ use deftool_script::can_analyse_scripts;
 use crate::cli::options::{FormatOptions, ProjectOptions, target};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::{CommandDirs, inputs_of, refuse_nothing};
+use crate::cli::project::preview;
 use crate::cli::terminal::output::eprint_progress;
 use fix::FixOptions;
 use fix::FixRun;
@@ -49,7 +50,7 @@ pub(in crate::cli) struct CheckOptions {
     /// Also report schema keywords that these APIs drop, weaken or reject
     #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
-    /// Also check the types of scripts; requires the program `deftool-types`
+    /// Also check the types of scripts; a preview that requires the program `deftool-types`
     #[arg(long)]
     pub(in crate::cli) types: bool,
     /// Also start or contact the MCP servers, which must be trusted, and check what they offer
@@ -108,6 +109,9 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         (load, true)
     };
     refuse_nothing(&options.paths, &load)?;
+    if options.types {
+        preview::announce("script-types", "`--types`", &load);
+    }
     report::print_report(&load, options.format.value, options.strict);
     report::eprint_summary(&load, options.format.value);
     if !can_analyse_scripts() {

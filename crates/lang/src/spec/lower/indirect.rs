@@ -2,7 +2,7 @@
 //!
 //! Two uses are read without executing code. If a loop takes the variable from a quoted table of plists, each plist is a
 //! tool. If the variable is the rest parameter of a function or macro, this is a wrapper, and its calls are tools of a
-//! project that declares it (`:tool-forms` of `deflint`).
+//! project that declares it (`:tool-forms` of `defproject`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -217,7 +217,7 @@ pub(crate) fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<D
     if let Some(Datum { kind: DatumKind::Symbol(head), .. }) = items.first() {
         match FORMS.iter().find(|(form, _)| form == head) {
             Some((_, Form::Tool(of_form))) => kind = *of_form,
-            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Lint)) | None => {
+            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Project)) | None => {
                 return (None, vec![rules::unknown_form::value(at, Some(head))]);
             }
         }
@@ -268,7 +268,7 @@ fn fold_entries(
         } else if form.evaluation == Evaluation::Backquoted {
             folder.fold_backquoted(item)
         } else if form.evaluation == Evaluation::Quoted
-            || (form.form == Form::Lint && tree.kind(item) == Kind::List)
+            || (form.form == Form::Project && tree.kind(item) == Kind::List)
         {
             folder.fold_quoted(item)
         } else {
@@ -307,9 +307,9 @@ impl Lowerer {
                 definitions.mcp_servers.extend(self.lower_mcp(span, data).filter(|_| syntax_error.is_none()));
                 None
             }
-            Form::Lint => {
-                let lint = self.lower_lint(span, data);
-                definitions.lints.extend(Some(lint).filter(|_| syntax_error.is_none()));
+            Form::Project => {
+                let settings = self.lower_settings(span, data);
+                definitions.settings.extend(Some(settings).filter(|_| syntax_error.is_none()));
                 None
             }
         };

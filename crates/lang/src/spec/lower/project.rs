@@ -1,11 +1,11 @@
-//! Project forms: `defmcp` and `deflint`.
+//! Project forms: `defmcp` and `defproject`.
 
 use super::form::is_reserved_head;
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
 use crate::spec::reference::Plist;
-use crate::spec::rules::{as_vector, duplicate, mcp_transport, useless_key, wrong_value};
-use crate::spec::{Lint, McpServer, McpTransport, ToolForm};
+use crate::spec::rules::{as_vector, duplicate, mcp_transport, preview, useless_key, wrong_value};
+use crate::spec::{McpServer, McpTransport, ProjectSettings, ToolForm};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
@@ -87,43 +87,59 @@ impl Lowerer {
     }
 
     /// Lowers the settings of a project.
-    pub(super) fn lower_lint(&mut self, span: Span, items: Vec<Datum>) -> Lint {
-        let (allow, deny, tool_forms) = (Vec::new(), Vec::new(), Vec::new());
-        let mut lint = Lint { source: self.source, span, allow, deny, tool_forms };
-        for entry in self.read_plist(items, Plist::Lint) {
+    pub(super) fn lower_settings(&mut self, span: Span, items: Vec<Datum>) -> ProjectSettings {
+        let (allow, deny, tool_forms, previews) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut settings = ProjectSettings { source: self.source, span, allow, deny, tool_forms, previews };
+        for entry in self.read_plist(items, Plist::Project) {
             match entry.key.as_str() {
-                "allow" => lint.allow = self.take_rules("allow", entry.value),
-                "deny" => lint.deny = self.take_rules("deny", entry.value),
+                "allow" => settings.allow = self.take_rules("allow", entry.value),
+                "deny" => settings.deny = self.take_rules("deny", entry.value),
+                "preview" => settings.previews = self.take_previews(entry.value),
                 "tool-forms" if self.is_code => {
                     let at = self.at(entry.key_span);
                     self.findings.push(useless_key::finding(at, "tool-forms", "in Emacs Lisp").note(
                         "write the form in an `.eld` file of the project, or in the folder of this file",
                     ));
                 }
-                "tool-forms" => lint.tool_forms = self.take_tool_forms(entry.value),
-                key => self.report_unknown_key(Plist::Lint, key, entry.key_span),
+                "tool-forms" => settings.tool_forms = self.take_tool_forms(entry.value),
+                key => self.report_unknown_key(Plist::Project, key, entry.key_span),
             }
         }
-        lint
+        settings
     }
 
-    /// Reads codes or names of rules, as strings or symbols.
+    /// Reads names of preview features.
+    fn take_previews(&mut self, value: Datum) -> Vec<String> {
+        let expected = "a list of preview features such as `(script-types)`";
+        let names = self.take_words_of("preview", value, expected);
+        names.iter().for_each(|name| {
+            self.findings.extend(preview::finding(self.at(name.span), &name.value));
+        });
+        names.into_iter().map(|name| name.value).collect()
+    }
+
+    /// Reads codes or names of rules.
     fn take_rules(&mut self, key: &str, value: Datum) -> Vec<Spanned<String>> {
         let expected = "a vector of rules such as `[missing-description]`";
         if matches!(&value.kind, DatumKind::List(items) if !items.is_empty()) {
             let finding = wrong_value::finding(self.at(value.span), key, expected, "a list");
             self.findings.push(as_vector(finding, &value));
         }
-        let mut rules = Vec::new();
+        self.take_words_of(key, value, expected)
+    }
+
+    /// Reads names, as strings or symbols.
+    fn take_words_of(&mut self, key: &str, value: Datum, expected: &str) -> Vec<Spanned<String>> {
+        let mut names = Vec::new();
         for item in self.take_elements(key, value, expected).unwrap_or_default() {
             match item.kind {
                 DatumKind::String(word) | DatumKind::Symbol(word) => {
-                    rules.push(Spanned::new(word, item.span));
+                    names.push(Spanned::new(word, item.span));
                 }
-                _ => self.report_wrong_value(key, &item, "codes or names of rules"),
+                _ => self.report_wrong_value(key, &item, expected),
             }
         }
-        rules
+        names
     }
 
     /// Reads heads of tool forms: names, and lists `(NAME :skip N)`.

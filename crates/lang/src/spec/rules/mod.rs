@@ -39,6 +39,7 @@ rules! {
     placeholder_optional: PLACEHOLDER_OPTIONAL,
     unused_argument: UNUSED_ARGUMENT,
     placeholder_in_option: PLACEHOLDER_IN_OPTION,
+    preview: PREVIEW,
     missing_type: MISSING_TYPE,
     unknown_name: UNKNOWN_NAME,
     quoted_in_data: QUOTED_IN_DATA,

@@ -11,7 +11,7 @@ rule! {
     /// per file.
     ///
     /// A loop over a quoted table of plists is read. So are the calls of your own function or macro that passes its
-    /// `&rest` parameter to `gptel-make-tool`, if its name is in `:tool-forms` of a `deflint` form, in a spec file of the
+    /// `&rest` parameter to `gptel-make-tool`, if its name is in `:tool-forms` of a `defproject` form, in a spec file of the
     /// project or, for a file outside of a project, in an `.eld` file in the same folder.
     ///
     /// ```el fails
@@ -37,5 +37,5 @@ pub fn undeclared_wrapper(at: Location, wrapper: &Wrapper, in_project: bool) -> 
     let place = if in_project { "a spec file of the project" } else { "an `.eld` file in the same folder" };
     let declaration = wrapper.declaration();
     Diagnostic::new(&TOOLS_BY_CODE, at, message)
-        .note(format!("to check them, add `(deflint :tool-forms ({declaration}))` to {place}"))
+        .note(format!("to check them, add `(defproject :tool-forms ({declaration}))` to {place}"))
 }

@@ -22,7 +22,7 @@ const HEADS: [&str; 27] = [
     "defexit",
     "defface",
     "defgroup",
-    "deflint",
+    "defproject",
     "defmacro",
     "defmcp",
     "defsubst",

@@ -1,0 +1,29 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::spec::preview::{PreviewProblem, preview_problem};
+use crate::text::Location;
+
+rule! {
+    /// a preview feature that cannot be enabled
+    ///
+    /// `:preview` enables features that may change or leave. One that became stable needs no name, and one that was removed
+    /// has no effect.
+    ///
+    /// ```eld fails
+    /// (defproject :preview (script-type))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (defproject :preview (script-types))
+    /// ```
+    pub(crate) PREVIEW, "DT147", "preview", Warning
+}
+
+/// Reports a name in `:preview` that enables nothing.
+pub(in crate::spec) fn finding(at: Location, name: &str) -> Option<Diagnostic> {
+    let PreviewProblem { message, similar, help } = preview_problem(name)?;
+    let finding = Diagnostic::new(&PREVIEW, at, message);
+    Some(match similar {
+        Some(similar) => finding.did_you_mean(at.span, similar),
+        None => finding.note(help),
+    })
+}
