@@ -112,6 +112,12 @@ impl Registry {
         Ok(record)
     }
 
+    /// Assigns no more slots, so that no waiting request starts while the others are ended.
+    pub(crate) fn close(&mut self) -> Vec<Arc<RequestRecord>> {
+        self.limits.slots = 0;
+        self.all()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<RequestRecord>> {
         self.records.values().cloned().collect()
     }

@@ -507,7 +507,7 @@ impl Worker {
     /// Results remain.
     pub fn stop(&self) {
         self.shared.stopped.cancel();
-        let records = lock(&self.shared.registry).all();
+        let records = lock(&self.shared.registry).close();
         for record in records {
             record.end(self.shared.config.journal.is_some());
         }

@@ -112,9 +112,9 @@ impl Lowerer {
     fn take_previews(&mut self, value: Datum) -> Vec<String> {
         let expected = "a list of preview features such as `(script-types)`";
         let names = self.take_words_of("preview", value, expected);
-        names.iter().for_each(|name| {
+        for name in &names {
             self.findings.extend(preview::finding(self.at(name.span), &name.value));
-        });
+        }
         names.into_iter().map(|name| name.value).collect()
     }
 
