@@ -54,7 +54,7 @@ impl Transport for Memory {
         async move {
             let count = reads.len();
             let body = stream::iter(0..count).map(move |index| Ok(reads[index].clone())).boxed();
-            Ok(Incoming { status: 200, retry_after: None, should_retry: None, location: None, body })
+            Ok(Incoming::new(200, body))
         }
         .boxed()
     }

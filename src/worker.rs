@@ -64,8 +64,7 @@
 //!         assert!(message.as_str().is_some_and(|text| text.ends_with("Hello")));
 //!         let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
 //!         let body = stream::iter([Ok(text.to_vec().into())]).boxed();
-//!         let (retry_after, should_retry, location) = (None, None, None);
-//!         future::ready(Ok(Incoming { status: 200, retry_after, should_retry, location, body })).boxed()
+//!         future::ready(Ok(Incoming::new(200, body))).boxed()
 //!     }
 //!
 //!     fn url(&self, _: Api) -> &str {

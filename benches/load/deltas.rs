@@ -24,8 +24,7 @@ impl Transport for Memory {
         let deltas = if self.0.swap(true, Ordering::Relaxed) { DELTAS } else { 10 };
         let chunks = words(deltas).chain([String::from("data: [DONE]\n\n")]);
         let body = stream::iter(chunks.map(|chunk| Ok(chunk.into()))).boxed();
-        async { Ok(Incoming { status: 200, retry_after: None, should_retry: None, location: None, body }) }
-            .boxed()
+        async { Ok(Incoming::new(200, body)) }.boxed()
     }
 
     fn url(&self, _: Api) -> &'static str {

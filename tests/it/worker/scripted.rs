@@ -104,8 +104,7 @@ impl Transport for Scripted {
                     }
                 }
             });
-            let status = reply.status;
-            Ok(Incoming { status, retry_after: None, should_retry: None, location: None, body: body.boxed() })
+            Ok(Incoming::new(reply.status, body.boxed()))
         }
         .boxed()
     }

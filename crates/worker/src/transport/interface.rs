@@ -34,6 +34,7 @@ pub struct Outgoing {
 }
 
 /// A response after its head was received.
+#[non_exhaustive]
 pub struct Incoming {
     /// The HTTP status.
     pub status: u16,
@@ -45,6 +46,13 @@ pub struct Incoming {
     pub location: Option<String>,
     /// The body as a stream of chunks.
     pub body: BoxStream<'static, Result<Bytes, TransportError>>,
+}
+
+impl Incoming {
+    /// Returns a response without headers.
+    pub fn new(status: u16, body: BoxStream<'static, Result<Bytes, TransportError>>) -> Self {
+        Self { status, retry_after: None, should_retry: None, location: None, body }
+    }
 }
 
 impl std::fmt::Debug for Incoming {

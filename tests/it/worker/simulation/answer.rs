@@ -75,8 +75,10 @@ pub(super) async fn answer(
             }
         }
     });
-    let location = (status == 302).then(|| String::from("http://elsewhere/v1/chat/completions"));
-    Ok(Incoming { status, retry_after, should_retry: None, location, body: body.boxed() })
+    let mut incoming = Incoming::new(status, body.boxed());
+    incoming.retry_after = retry_after;
+    incoming.location = (status == 302).then(|| String::from("http://elsewhere/v1/chat/completions"));
+    Ok(incoming)
 }
 
 /// Splits frames into reads at random positions. A read can contain several frames, but does not span a pause.
