@@ -278,6 +278,69 @@ fn streams_calls_and_faults_match_the_recorded_outcome() {
     }
 }
 
+/// The text of a call that the server could not parse is in an error.
+#[test]
+fn the_failure_of_a_call_is_shown_beside_the_fault_of_its_reply() {
+    let project = project();
+    let text = "<tool_call>{\"name\": \"broken\", \"arguments\": {}}</tool_call>";
+    let error = json!({"error": {"message": "no", "code": "tool_use_failed", "failed_generation": text}});
+    record(&project, "a.jsonl", [Answer::whole(400, &[], &error.to_string())]);
+    let data = view(&project, &["a.jsonl"]);
+    assert_eq!(kinds(&data), ["turn", "text", "fault http_400", "call broken", "fault script", "finished"]);
+}
+
+/// A retry lasts until its attempt, and a signal is emitted when its call is complete.
+#[test]
+fn entries_of_a_recording_have_the_times_of_their_causes() {
+    let project = project();
+    record(&project, "a.jsonl", [Answer::text("Hello.")]);
+    let recorded = fs::read_to_string(project.path("a.jsonl")).unwrap();
+    let session = recorded.lines().next().unwrap();
+    let done = json!({"type": "signal", "tool_name": "done", "arguments": {}, "emitted_at_ms": 5_020});
+    let retried = |retried_at: u64| {
+        let event = |at_ms: u64, event: Value| json!({"record": "event", "at_ms": at_ms, "event": event});
+        let request = |at_ms: u64, attempt: u32| json!({"record": "request", "at_ms": at_ms, "turn": 1, "attempt": attempt, "body": {}});
+        let data =
+            |at_ms: u64, chunk: &Value| json!({"record": "data", "at_ms": at_ms, "text": self::event(chunk)});
+        let lines = [
+            request(10, 1),
+            json!({"record": "no_connection", "at_ms": 20, "message": "refused", "refused": true}),
+            event(retried_at, json!({"type": "retry", "attempt": 2, "delay_ms": 100, "detail": "refused"})),
+            request(5_000, 2),
+            json!({"record": "response", "at_ms": 5_010, "status": 200}),
+            data(5_020, &call(0, "done", "{}")),
+            data(5_030, &call(1, "count", "{}")),
+            data(5_100, &finish("tool_calls")),
+            json!({"record": "end", "at_ms": 5_100}),
+            event(5_100, done.clone()),
+            event(5_100, json!({"type": "tool_call", "id": "c", "name": "count", "arguments": {}})),
+            event(5_100, json!({"type": "tool_started", "id": "c", "name": "count"})),
+            event(6_000, json!({"type": "budget", "left": 1, "unit": "iteration"})),
+        ];
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        project.write("cut.jsonl", format!("{session}\n{}\n", lines.join("\n")));
+        view(&project, &["cut.jsonl"])
+    };
+    let data = retried(20);
+    assert_eq!(
+        kinds(&data),
+        [
+            "turn",
+            "fault connect_failed",
+            "retry",
+            "turn",
+            "signal done",
+            "call count",
+            "budget",
+            "fault recording_cut"
+        ]
+    );
+    assert_eq!(entry(&data, "retry")["end_ms"], 5_000);
+    assert_eq!(entry(&data, "signal")["at_ms"], 5_020);
+    // A damaged time.
+    assert_eq!(entry(&retried(u64::MAX), "retry")["at_ms"], u64::MAX);
+}
+
 /// Later requests of a recording have a number. Requests may overlap.
 #[test]
 fn all_requests_of_a_recording_are_shown() {

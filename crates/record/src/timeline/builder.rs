@@ -116,15 +116,17 @@ impl Builder {
                     (call.result, call.attachments, call.error) = (result, attachments, error);
                 });
             }
-            Event::Signal(Signal { tool_name, arguments, arguments_error, .. }) => {
+            Event::Signal(Signal { tool_name, arguments, arguments_error, emitted_at_ms }) => {
                 self.signals.push(tool_name.clone());
+                // The event may follow at the end of the reply.
+                let place = Place { at_ms: at_ms.min(emitted_at_ms), ..place };
                 self.push(place, EntryKind::Signal { name: tool_name, arguments, arguments_error });
             }
             Event::Budget { left, unit } => {
                 self.push(place, EntryKind::Budget(BudgetLeft { left, unit: Some(unit) }));
             }
             Event::Retry { attempt, delay_ms, detail } => {
-                let end_ms = (at_ms > 0).then_some(at_ms + delay_ms);
+                let end_ms = (at_ms > 0).then_some(at_ms.saturating_add(delay_ms));
                 entries.push(Entry::new(place, end_ms, EntryKind::Retry { attempt, detail }));
             }
             Event::Reloaded { generation, detail } => {
@@ -195,10 +197,29 @@ impl Builder {
         self.push(place, EntryKind::Approval { id, name, answer });
     }
 
+    /// Ends the wait for an attempt, which begins at `at_ms` or was given up. Without replies, the attempt may have begun
+    /// before, after the planned delay.
+    pub(super) fn end_retry(&mut self, at_ms: u64) {
+        let entries = self.request.entries.iter_mut().rev();
+        let mut since_turn = entries.take_while(|entry| !matches!(entry.kind, EntryKind::Turn(_)));
+        let retry = since_turn.find(|entry| matches!(entry.kind, EntryKind::Retry { .. }));
+        if let Some(Entry { at_ms: from_ms, end_ms: Some(end_ms), .. }) = retry {
+            let end = if self.has_replies { at_ms } else { at_ms.min(*end_ms) };
+            *end_ms = end.max(*from_ms);
+        }
+    }
+
     fn finished(&mut self, place: Place, outcome: &Outcome) {
-        let since_turn = self.request.entries.iter().rev().map(|entry| &entry.kind);
-        let mut since_turn = since_turn.take_while(|kind| !matches!(kind, EntryKind::Turn(_)));
-        let has_fault = since_turn.any(|kind| matches!(kind, EntryKind::Fault { .. }));
+        self.end_retry(place.at_ms);
+        // A fault of the reply is its cause, unless a call failed after it.
+        let ends_reply = |kind: &&EntryKind| match kind {
+            EntryKind::Turn(_) => true,
+            EntryKind::Call(call) => call.state != CallState::NotRun,
+            _ => false,
+        };
+        let kinds = self.request.entries.iter().rev().map(|entry| &entry.kind);
+        let has_fault =
+            kinds.take_while(|kind| !ends_reply(kind)).any(|kind| matches!(kind, EntryKind::Fault { .. }));
         if outcome.state == FinalState::Failed && !has_fault {
             let reason = outcome.fail_reason.map(|reason| reason.to_string());
             let name = outcome.kind.clone().or(reason).unwrap_or_default();

@@ -58,7 +58,7 @@ struct Reader {
     /// The index of the entry of the current chat request, until its reply has ended.
     turn: Option<usize>,
     reply: Option<ReplyReader>,
-    /// The last line that was read.
+    /// The last line or event that was read.
     last: Place,
 }
 
@@ -80,6 +80,7 @@ impl Reader {
     }
 
     fn event(&mut self, place: Place, event: Event) {
+        self.last = place;
         if let Event::Finished(_) = event {
             self.end_turn();
         }
@@ -132,6 +133,7 @@ impl Reader {
     }
 
     fn request(&mut self, attempt: u32, generation: Option<u64>, body: Value) {
+        self.builder.end_retry(self.last.at_ms);
         // A repeated attempt is compared with the previous turn, too.
         if attempt <= 1 {
             self.previous = std::mem::take(&mut self.sent);
