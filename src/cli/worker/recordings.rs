@@ -117,7 +117,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Cli
             walk(&path, depth - 1, found)?;
         } else if kind.is_file()
             && path.extension().is_some_and(|extension| extension == "jsonl")
-            && matches!(TimelineSource::detect(&path), Ok(TimelineSource::Recording))
+            && Recording::is_at(&path)
         {
             found.push(path);
         }

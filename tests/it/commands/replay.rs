@@ -35,8 +35,9 @@ fn recorded() -> Project {
             project.run(&["run", "count", "--worker", worker, "--endpoint", &endpoint, "--record", file]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
-    // A file with the extension of recordings, but with other content.
+    // Files with the extension of recordings, but with other content.
     project.write("sessions/events.jsonl", "{\"type\":\"submitted\"}\n");
+    project.write("sessions/table.jsonl", "{\"record\": 1}\n");
     project.write("sessions/.hidden/c.jsonl", fs::read(project.path("sessions/a.jsonl")).unwrap());
     project
 }

@@ -264,11 +264,16 @@ fn a_recording_that_cannot_be_written_is_reported() {
 fn a_file_that_is_not_a_recording_is_not_overwritten() {
     let project = Project::with_worker(WORKER);
     let server = two_turns();
-    project.write("mine.eld", "(deftool :name \"mine\")");
-    let ended = project.run(&["run", "count", "--endpoint", &server.endpoint(), "--record", "mine.eld"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("the existing file is not a recording; choose another name"), "{ended:?}");
-    assert_eq!(fs::read_to_string(project.path("mine.eld")).unwrap(), "(deftool :name \"mine\")");
+    for content in ["(deftool :name \"mine\")", "{\"record\":\"chat\",\"version\":1}\n"] {
+        project.write("mine", content);
+        let ended = project.run(&["run", "count", "--endpoint", &server.endpoint(), "--record", "mine"]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(
+            ended.stderr.contains("the existing file is not a recording; choose another name"),
+            "{ended:?}"
+        );
+        assert_eq!(fs::read_to_string(project.path("mine")).unwrap(), content);
+    }
     assert!(server.posts().is_empty(), "nothing is attempted");
 }
 

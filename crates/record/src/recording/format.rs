@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::trace::RequestTrace;
 
+/// The first bytes of every recording.
+pub(super) const BEGINNING: &str = r#"{"record":"session""#;
+
 /// The inputs of a request from its environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {

@@ -1,6 +1,7 @@
 //! Reads recordings. Their content is untrusted.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use deftool_chat::Message;
@@ -9,7 +10,7 @@ use deftool_lang::tool::AttachmentStore;
 use deftool_process::files::open_regular;
 use serde::Deserialize;
 
-use super::format::{Line, Session, Stopped};
+use super::format::{BEGINNING, Line, Session, Stopped};
 use crate::stored::{LineError, ReadLines, StoredFileError, StoredForm, read_lines};
 
 const FORM: StoredForm = StoredForm::Recording;
@@ -83,6 +84,13 @@ impl Recording {
         }
         reading.restore_attachments();
         Ok((Self { path: path.to_owned(), requests: reading.requests }, damage))
+    }
+
+    /// Whether the file at `path` begins like a recording. A cheap check for selecting files.
+    pub fn is_at(path: &Path) -> bool {
+        let mut start = [0; BEGINNING.len()];
+        let read = open_regular(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == BEGINNING.as_bytes()
     }
 
     /// Returns the path of the file.
@@ -190,7 +198,7 @@ impl RecordedRequest {
         self.lines.iter().filter(|(_, line)| matches!(line, Line::Request { .. })).count()
     }
 
-    /// Returns the number of calls that a tool answered.
+    /// Returns the number of calls that ran a tool.
     pub fn tool_calls(&self) -> usize {
         let calls = self.events.iter().filter(|recorded| matches!(recorded.event, Event::ToolStarted { .. }));
         calls.count()

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use deftool_chat::request::Event;
 use deftool_process::files::create_private;
 
-use super::format::{Line, Session};
+use super::format::{BEGINNING, Line, Session};
 use crate::secrets::{Piece, Redaction, redact_reply};
 use crate::stored::{StoredFile, StoredFileError, StoredForm};
 
@@ -18,8 +18,6 @@ const FORM: StoredForm = StoredForm::Recording;
 
 /// Maximum size of a reply that is buffered for redaction, in bytes.
 const MAX_WAITING: usize = 64 << 20;
-/// The first bytes of every recording.
-const BEGINNING: &str = r#"{"record":"#;
 
 /// A writer of a recording.
 #[derive(Debug)]
@@ -144,11 +142,11 @@ impl RequestRecorder {
     /// reasoning are in the chunks.
     pub fn events(&self, at_ms: u64, events: &[Event]) {
         for event in events {
-            let line = Line::Event { at_ms, event: event.clone() };
+            let line = || Line::Event { at_ms, event: event.clone() };
             match event {
                 Event::Submitted { .. } | Event::Text { .. } | Event::Reasoning { .. } => {}
-                Event::Finished(_) => self.write(line),
-                _ => self.append(line),
+                Event::Finished(_) => self.write(line()),
+                _ => self.append(line()),
             }
         }
     }
