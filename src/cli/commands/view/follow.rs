@@ -181,7 +181,13 @@ fn events_of(entry: &Entry, call: &CallEntry) -> [Event; 2] {
         CallState::Ok | CallState::Failed | CallState::NotRun => "not run",
     };
     let ok = state == CallState::Ok;
-    let started_ms = call.started_ms.unwrap_or_default();
+    let began_ms = call.started_ms.unwrap_or_default();
+    let elapsed_ms = match state {
+        CallState::Ok | CallState::Failed | CallState::Abandoned => {
+            entry.end_ms.map_or(0, |end_ms| end_ms.saturating_sub(began_ms))
+        }
+        CallState::Refused | CallState::NotRun => 0,
+    };
     [
         Event::ToolCall { id: id.clone(), name: name.clone(), arguments: Arc::new(arguments) },
         Event::ToolFinished {
@@ -191,7 +197,7 @@ fn events_of(entry: &Entry, call: &CallEntry) -> [Event; 2] {
             result: ok.then_some(result.unwrap_or_default()),
             attachments: Vec::new(),
             error: error.or_else(|| (!ok).then(|| json!({ "message": reason }))),
-            elapsed_ms: entry.end_ms.map_or(0, |end_ms| end_ms.saturating_sub(started_ms)),
+            elapsed_ms,
         },
     ]
 }

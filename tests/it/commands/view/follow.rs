@@ -68,6 +68,7 @@ fn a_growing_recording_is_printed_until_its_end() {
         "signal done {\"summary\":\"counted\"}",
     ];
     assert_eq!(lines, expected);
+    assert!(ended.stderr.contains("is not of type \"string\" (0 ms)\n"), "it did not run: {ended:?}");
     // A request that has ended is printed as well.
     let again = project.run(&["view", "a.jsonl", "--follow"]);
     assert_eq!((again.code, again.stdout, again.stderr), (Some(0), ended.stdout, ended.stderr));
