@@ -3,7 +3,8 @@
 //! A file holds the requests of one session in submission order. Each request begins with its `session` line. Because
 //! requests may overlap, the lines of the second and later requests contain the request number (`request`). A recording
 //! contains the responses of the server with their times, the events of each request, and the inputs from the
-//! environment: clock, time zone, ids, model, detected capabilities and offered tools. The bytes of an image are in one line, and other lines have their digest.
+//! environment: clock, time zone, ids, model, detected capabilities and offered tools. The bytes of an image are in one
+//! line, and other lines have their digest.
 //!
 //! | file | |
 //! |---|---|

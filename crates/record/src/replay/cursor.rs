@@ -228,7 +228,7 @@ impl ReplayCursor {
     }
 }
 
-/// Returns an outcome without its times. In older recordings, those of signals are the end of the reply.
+/// Returns an outcome without its times, which are those of the server.
 fn without_times(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     outcome.as_object_mut().map(|members| members.shift_remove("first_token_ms"));
