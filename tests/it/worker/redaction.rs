@@ -183,6 +183,20 @@ async fn no_line_of_a_recording_contains_a_user_secret() {
     }
 }
 
+/// A reply and the request after it contain arguments and results as text, and events contain their values.
+#[tokio::test]
+async fn a_pattern_with_the_name_of_a_member_is_found_in_texts_and_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.jsonl");
+    let server = Server::script([Answer::calls(&[("look", r#"{"at": "sesame"}"#)]), Answer::text("fine")]);
+    let worker = worker(&server, config());
+    let (recorder, id) = submit(&worker, &path, secrets(&[], &[r#""at": ?"(\w+)""#]), "hello");
+    assert_eq!(finish(&worker, &id).await.text(), "fine");
+    recorder.close().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("sesame"), "{text}");
+}
+
 /// With user secrets, the chunks of a reply are buffered until its end. The session may end before.
 #[tokio::test]
 async fn a_recording_that_is_closed_within_a_reply_contains_its_start() {

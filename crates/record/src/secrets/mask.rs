@@ -21,6 +21,8 @@ use super::forms::SecretForms;
 
 /// Minimum length of a secret, in bytes. Shorter values match ordinary words.
 const MIN_LITERAL: usize = 6;
+/// Maximum length of a value that is searched with the name of its member, in bytes.
+const MAX_NAMED: usize = 1024;
 /// Maximum number of numbered marks.
 const MAX_MARKS: usize = 10_000;
 
@@ -155,9 +157,7 @@ impl Mask {
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Hit> {
         let mut found: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         self.find_values(text, &mut found);
-        for pattern in self.secrets.patterns.iter().chain(CREDENTIALS.as_ref()) {
-            find_pattern(pattern, text, &mut found);
-        }
+        self.find_patterns(text, &mut found);
         self.hits(text, found)
     }
 
@@ -172,6 +172,12 @@ impl Mask {
         for (number, secret) in self.secrets.literals.iter().enumerate() {
             let at = |at| secret.match_at(text, at).end.map(|end| (at..end, Some(number)));
             found.extend((0..text.len()).filter_map(at));
+        }
+    }
+
+    fn find_patterns(&self, text: &[u8], found: &mut Vec<(Range<usize>, Option<usize>)>) {
+        for pattern in self.secrets.patterns.iter().chain(CREDENTIALS.as_ref()) {
+            find_pattern(pattern, text, found);
         }
     }
 
@@ -225,13 +231,39 @@ impl Mask {
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(members) => {
-                members.values_mut().for_each(|member| self.value(member));
+                for (name, member) in &mut *members {
+                    self.value(member);
+                    self.named(name, member);
+                }
                 if members.keys().any(|key| !self.find(key.as_bytes()).is_empty()) {
                     let renamed = std::mem::take(members).into_iter();
                     *members = renamed.map(|(key, value)| (self.text(&key), value)).collect::<Map<_, _>>();
                 }
             }
             Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Redacts what a pattern that includes the name of a member finds in its value. Searches the JSON text of the member.
+    fn named(&self, name: &str, value: &mut Value) {
+        let is_searched = match &*value {
+            Value::String(text) => text.len() <= MAX_NAMED,
+            Value::Number(_) => true,
+            _ => false,
+        };
+        for separator in [": ", ":"].into_iter().filter(|_| is_searched) {
+            let name = format!("{}{separator}", Value::from(name));
+            let text = format!("{name}{value}");
+            let mut found = Vec::new();
+            self.find_patterns(text.as_bytes(), &mut found);
+            found.retain(|(range, _)| range.end > name.len());
+            let hits = self.hits(text.as_bytes(), found);
+            let Some(Hit { range, mark }) = hits.first() else { continue };
+            let masked = replace(text.as_bytes(), &hits);
+            // What is left may not be a value: a match may contain a quotation mark, or be a number.
+            let rest = masked.get(name.len()..).filter(|_| range.start >= name.len());
+            let rest = rest.and_then(|rest| serde_json::from_slice(rest).ok());
+            *value = rest.unwrap_or_else(|| Value::from(mark.as_str()));
         }
     }
 
@@ -445,6 +477,24 @@ mod tests {
         let mut value = json!({"pin": 12_345_678, "hunter22": ["x hunter22", true], "n": 1});
         mask.value(&mut value);
         assert_eq!(value, json!({"pin": "[redacted-1]", "[redacted-2]": ["x [redacted-2]", true], "n": 1}));
+    }
+
+    /// The same pattern finds a member in the text of a reply, and in the value that is parsed from it.
+    #[test]
+    fn a_pattern_may_include_the_name_of_a_member() {
+        let mask = mask(&[], &[r#""pin": "(\d+)""#, r#""code":"?\d+"#, r#""note":\s*"a\\nb (\w+)"#]);
+        let mut value = json!({
+            "pin": "9876", "pins": "9876", "code": 12, "in": [{"code": "34 5"}], "note": "a\nb c d",
+            "Authorization": "Basic dXNlcjpwYXNz", "x-api-key": 123_456_789,
+        });
+        mask.value(&mut value);
+        let expected = json!({
+            "pin": "[redacted-1]", "pins": "9876", "code": "[redacted-2]", "in": [{"code": "[redacted-3]"}],
+            "note": "a\nb [redacted-4] d", "Authorization": "Basic [redacted-5]", "x-api-key": "[redacted-6]",
+        });
+        assert_eq!(value, expected);
+        mask.value(&mut value);
+        assert_eq!(value, expected);
     }
 
     #[test]
