@@ -17,7 +17,7 @@ pub enum StoredForm {
 }
 
 impl StoredForm {
-    /// Returns the version of the format.
+    /// Returns the version of the format. A new type of event changes it: older versions of deftool cannot read the line.
     pub(crate) const fn version(self) -> u32 {
         match self {
             Self::Recording => 3,
