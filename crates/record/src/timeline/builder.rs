@@ -60,7 +60,8 @@ impl Builder {
     pub(super) fn end_calls(&mut self) {
         let signals = std::mem::take(&mut self.signals);
         for name in signals {
-            self.take_written(&name, None);
+            let index = self.position_of(&name, None);
+            index.map(|index| self.written.remove(index));
         }
         for call in std::mem::take(&mut self.written) {
             let WrittenCall { name, arguments, arguments_error, place, end_ms } = call;
@@ -159,8 +160,17 @@ impl Builder {
     }
 
     fn call(&mut self, place: Place, id: String, name: String, arguments: Value) {
-        let written = self.take_written(&name, Some(&arguments));
-        self.calls.insert(id.clone(), self.request.entries.len());
+        let index = self.position_of(&name, Some(&arguments));
+        let written = index.map(|index| self.written.remove(index));
+        let later = index.and_then(|index| self.written.get(index..)).unwrap_or_default();
+        // The signal of a later call precedes, because the events of calls follow at the end of the reply.
+        let is_later = |entry: &&Entry| match &entry.kind {
+            EntryKind::Signal { name, .. } => later.iter().any(|call| call.name == *name),
+            _ => false,
+        };
+        let entries = &mut self.request.entries;
+        let at = entries.len() - entries.iter().rev().take_while(is_later).count();
+        self.calls.insert(id.clone(), at);
         let as_text = self.has_replies && written.is_none();
         let call = CallEntry { id, name, arguments, as_text, ..CallEntry::not_run() };
         let entry = match written {
@@ -171,15 +181,14 @@ impl Builder {
                 Entry::new(place, Some(end_ms), EntryKind::Call(Box::new(call)))
             }
         };
-        self.request.entries.push(entry);
+        self.request.entries.insert(at, entry);
     }
 
-    /// Takes the written call with these arguments, or else the first one of the tool.
-    fn take_written(&mut self, name: &str, arguments: Option<&Value>) -> Option<WrittenCall> {
+    /// Returns the index of the written call with these arguments, or else of the first one of the tool.
+    fn position_of(&self, name: &str, arguments: Option<&Value>) -> Option<usize> {
         let is_equal = |call: &WrittenCall| call.name == name && Some(&call.arguments) == arguments;
         let equal = self.written.iter().position(is_equal);
-        let index = equal.or_else(|| self.written.iter().position(|call| call.name == name))?;
-        Some(self.written.remove(index))
+        equal.or_else(|| self.written.iter().position(|call| call.name == name))
     }
 
     fn approval(&mut self, place: Place, id: String, name: String, answer: Option<Approval>) {
