@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_id_is_replaced_only_if_it_breaks_the_rule_of_the_model() {
-        let long = "x".repeat(41);
+        let [long, name, longer_name] = [41, 64, 65].map(|length| "x".repeat(length));
         for (model, id, is_kept) in [
             ("kimi-k2", "functions.bash:0", true),
             ("kimi-k2", &long, true),
@@ -123,6 +123,9 @@ mod tests {
             ("mistral-large", "abcDEF123", true),
             ("claude-opus", "functions.bash:0", false),
             ("claude-opus", "toolu_01-A", true),
+            ("claude-opus", &name, true),
+            ("claude-opus", &longer_name, false),
+            ("gpt-5.5", &long[1..], true),
             ("gpt-5.5", &long, false),
             ("gpt-5.5", "functions.bash:0", true),
             ("openai/gpt-oss-20b", &long, true),

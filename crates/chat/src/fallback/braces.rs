@@ -255,6 +255,10 @@ mod tests {
             assert!(read_braces(text).is_err(), "{text}");
         }
         assert!(read_braces(&format!("a:{}", "[".repeat(10_000))).is_err());
+        for (depth, is_read) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+            let lists = format!("a:{}{}", "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(read_braces(&lists).is_ok(), is_read, "{depth}");
+        }
     }
 
     #[test]

@@ -507,6 +507,14 @@ mod tests {
                 ],
                 &["now {}", r#"get {"a":1}"#],
             ),
+            // Arguments with an unknown index do not belong to the last call, which has one.
+            (
+                &[
+                    r#"[{"index":0,"function":{"name":"now","arguments":"{"}}]"#,
+                    r#"[{"index":1,"function":{"arguments":"}"}}]"#,
+                ],
+                &["now !", " !"],
+            ),
         ];
         for (chunks, expected) in cases {
             assert_eq!(&calls_of(&known, chunks), expected, "{chunks:?}");

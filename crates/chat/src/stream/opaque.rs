@@ -192,4 +192,34 @@ mod tests {
         assert_eq!(call["function"], json!({"thought_signature": "t"}));
         assert_eq!(call["signature"], "s");
     }
+
+    #[test]
+    fn the_limits_of_size_and_depth_are_exact() {
+        for (size, is_kept) in [(MAX_OPAQUE_BYTES, true), (MAX_OPAQUE_BYTES + 1, false)] {
+            let mut reader = OpaqueReader::default();
+            reader.push_text("a", &"x".repeat(size - 1));
+            assert_eq!(reader.finish().is_some(), is_kept, "{size}");
+        }
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            for (depth, is_kept) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+                let json = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+                let value: Loose<'_> = serde_json::from_str(&json).unwrap();
+                assert_eq!(OpaqueReader::default().take(&value).is_some(), is_kept, "{open} {depth}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_kept_only_beside_other_parts() {
+        for (first, expected) in
+            [("", json!([])), (r#"[{"type": "x"}]"#, json!([{"type": "x"}, text_part("a")]))]
+        {
+            let mut reader = OpaqueReader::default();
+            if let Ok(content) = serde_json::from_str(first) {
+                reader.push_content(&content);
+            }
+            reader.push_content_text("a");
+            assert_eq!(json!(reader.finish().unwrap().content), expected);
+        }
+    }
 }

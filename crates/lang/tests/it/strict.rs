@@ -369,3 +369,29 @@ fn removes_only_nulls_that_mean_absent() {
         assert_eq!(arguments, meant, "{written}");
     }
 }
+
+/// Each schema reaches a limit of strict mode, and exceeds it with one more.
+#[test]
+fn the_limits_of_strict_mode_are_exact() {
+    use deftool_lang::schema::support::SupportLevel;
+
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let one = object(json!({"a": {"type": "null"}}));
+    let levels = |count| (1..count).fold(one.clone(), |inner, _| object(json!({ "a": inner })));
+    let properties = |count| {
+        let named = (0..count).map(|number| (format!("{number:04}"), json!({"type": "null"})));
+        object(Value::Object(named.collect()))
+    };
+    let values = |count| object(json!({"a": {"enum": (0..count).collect::<Vec<usize>>()}}));
+    let characters = |count: usize| object(json!({"a": {"const": "x".repeat(count - 1)}}));
+    let schemas: [(&dyn Fn(usize) -> Value, usize); 4] =
+        [(&levels, 10), (&properties, 5_000), (&values, 1_000), (&characters, 120_000)];
+    for (schema, limit) in schemas {
+        for (count, expected) in [(limit, 0), (limit + 1, 1)] {
+            let limitations = limitations(Target::OpenAiStrict, &schema(count));
+            let refused =
+                limitations.iter().filter(|found| found.support.level == SupportLevel::Refused).count();
+            assert_eq!(refused, expected, "{count} of {limit}");
+        }
+    }
+}

@@ -75,6 +75,12 @@ fn a_rejection_is_recognised_by_the_member_it_names() {
         (400, "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens", neither),
         (400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", neither),
         (400, "max_tokens must be an integer", neither),
+        // A context overflow that names the limit.
+        (
+            400,
+            r#"{"error": {"message": "Reduce the prompt or max_tokens.", "code": "context_length_exceeded"}}"#,
+            neither,
+        ),
         // A member that was not sent cannot be rejected.
         (422, "max_completion_tokens: Extra inputs are not permitted", neither),
         (400, "parallel_tool_calls is not supported", both(BodyFallback::without("parallel_tool_calls"))),
@@ -121,7 +127,7 @@ fn a_rejection_is_recognised_by_the_member_it_names() {
 }
 
 /// Rejections of the state of earlier replies: whether it was sent, the status, the message, and what helps.
-const STATE_CASES: [(Api, bool, u16, &str, Option<BodyFallback>); 19] = {
+const STATE_CASES: [(Api, bool, u16, &str, Option<BodyFallback>); 20] = {
     use Api::{ChatCompletions, Responses};
     use BodyFallback::{
         EmptyReasoning, NoEarlierState, NoEncryptedReasoning, NoItemIds, NoSignatureCheck, NoState,
@@ -184,6 +190,7 @@ const STATE_CASES: [(Api, bool, u16, &str, Option<BodyFallback>); 19] = {
             Some(NoEarlierState),
         ),
         (Responses, true, 400, "The encrypted content gAAA could not be verified.", Some(NoEarlierState)),
+        (Responses, true, 404, "The encrypted content gAAA could not be verified.", None),
         (
             Responses,
             true,
@@ -459,6 +466,7 @@ fn a_rejected_image_is_left_out() {
         (400, "At most 0 image(s) may be provided in one prompt.", images),
         (400, "Unexpected role 'user' after role 'tool'", of_results),
         (401, "no access to image models", None),
+        (403, "image input is not supported", None),
         (429, "too many images", None),
         (400, "System message must be at the beginning.", Some(BodyFallback::SystemFirst)),
     ] {

@@ -393,6 +393,7 @@ mod tests {
             ("The token <|im_start|> begins. So <|im_start|>user does.\n", Place::Line),
             ("The tag <think> begins it.\n", Place::Line),
             ("The tag `</think>` ends it.\n", Place::Line),
+            ("Use `<think>` for it.\n\n", Place::Line),
             ("Hello.", Place::Sentence),
             ("Hello: ", Place::Sentence),
             ("Hello", Place::Sentence),

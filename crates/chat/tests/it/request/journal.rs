@@ -114,6 +114,40 @@ fn without_a_user_the_model_receives_an_error() {
     assert!(messages.contains("interrupted") && messages.contains("was not run again"), "{messages}");
 }
 
+/// The process ended a second time, after the call got its error.
+#[test]
+fn an_interrupted_call_is_answered_once() {
+    let mut play = Play { journal: journal(), ..play() };
+    let (mut run, _) = resume(play.replayed_journal(), false);
+    play.publish(&mut run, &mut Vec::new(), 500);
+    let (mut run, _) = resume(restore(play.journal), false);
+    assert!(matches!(run.next_step(&tools(), &BiosV1), Step::Stream(_)));
+}
+
+/// The process ended in the middle of a reply, which is requested again.
+#[test]
+fn nothing_of_an_incomplete_reply_remains() {
+    let tools = tools();
+    let mut play = play();
+    let mut run = play.start();
+    run.next_step(&tools, &BiosV1);
+    for at_ms in [10, 12] {
+        for event in
+            [ChatEvent::Reasoning { text: String::from("a") }, ChatEvent::Text { text: String::from("b") }]
+        {
+            run.on_event(event, &tools, at_ms);
+        }
+        play.publish(&mut run, &mut Vec::new(), at_ms);
+    }
+    let (mut run, _) = resume(restore(play.journal), false);
+    run.next_step(&tools, &BiosV1);
+    assert_eq!(run.turn().0, 1);
+    run.on_event(ChatEvent::Text { text: String::from("c") }, &tools, 600);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 600);
+    let Some(Event::Finished(outcome)) = run.take_events().pop() else { panic!() };
+    assert_eq!((outcome.text.as_str(), outcome.first_token_ms), ("c", Some(10)));
+}
+
 #[test]
 fn entries_that_do_not_match_are_rejected() {
     let event = |json: serde_json::Value| (0, serde_json::from_value::<JournalEntry>(json).unwrap());

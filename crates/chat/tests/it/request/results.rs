@@ -22,6 +22,8 @@ fn a_text_is_cut_at_the_end_of_a_line_or_between_characters() {
         // The last line is longer than half of it.
         ("a\nbcdefghij", 8, "a\nbcdefg\n[cut: 8 B of 11 B]"),
         ("abcd\n\n\n", 4, "abcd\n[cut: 4 B of 7 B]"),
+        ("abcd\nefghij", 8, "abcd\n[cut: 4 B of 11 B]"),
+        ("abcd\nef\nxyz", 7, "abcd\nef\n[cut: 7 B of 11 B]"),
     ] {
         assert_eq!(cut_result(text.to_owned(), limit), expected, "{text:?} at {limit}");
     }

@@ -98,10 +98,27 @@ fn errors_inside_a_stream_are_classified() {
             "the request exceeds the available context size",
         ),
         ("event: error\ndata: it broke", ServerErrorKind::Server, None, "it broke"),
+        // Later errors are consequences.
+        ("data: {\"error\":\"boom\"}\n\ndata: {\"error\":\"late\"}", ServerErrorKind::Server, None, "boom"),
     ] {
         let body = format!("{data}\n\n");
         let reading = read_pieces(body.as_bytes().chunks(4), TransportEnd::Clean, &[]);
         let ReplyStatus::ServerError { error } = reading.reply.status else { panic!("{data}") };
         assert_eq!((error.kind, error.code, error.message.as_str()), (kind, code, message), "{data}");
+    }
+}
+
+#[test]
+fn a_complete_message_needs_no_end_marker() {
+    let message = r#"{"choices":[{"message":{"content":"a"}}]}"#;
+    let chunk = r#"{"choices":[{"delta":{"content":"b"}}]}"#;
+    let cut = ReplyStatus::Incomplete { cause: None };
+    for (body, text, status) in [
+        (message.to_owned(), "a", ReplyStatus::Complete),
+        (format!("{message}\n{chunk}"), "ab", ReplyStatus::Complete),
+        (chunk.to_owned(), "b", cut),
+    ] {
+        let reading = read_pieces(body.as_bytes().chunks(9), TransportEnd::Clean, &[]);
+        assert_eq!((reading.text.as_str(), reading.reply.status), (text, status), "{body}");
     }
 }

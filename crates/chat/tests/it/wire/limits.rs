@@ -75,7 +75,7 @@ fn a_reply_with_too_many_calls_ends_at_the_limit() {
         (whole.reply.status, whole.reply.calls.len(), whole.text.as_str()),
         (ReplyStatus::Complete, 1_000, "ab")
     );
-    let many = read(&calls(40_000));
+    let many = read(&calls(1_001));
     assert_eq!(server_error(&many), "the reply contains more than 1000 tool calls; the rest was not read");
     assert_eq!((many.reply.calls.len(), many.text.as_str()), (1_000, "a"));
     // One call with many objects.

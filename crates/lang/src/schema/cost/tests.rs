@@ -145,6 +145,7 @@ fn validate_the_deepest_schemas() {
     // The schema has four levels for each of the list.
     let levels = MAX_RECURSION / 4 - 1;
     assert!(validator.is_valid(&deep(levels, json!(1))));
+    assert!(!validator.is_valid(&deep(levels + 1, json!(1))));
     let violations = validator.validate(&deep(levels + 1, json!(1))).unwrap_err();
     assert_eq!(violations[0].message, "the schema needs too many steps to validate this value");
 }
