@@ -168,3 +168,90 @@ fn merges(last: &mut JournalEntry, next: &JournalEntry) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: &str, text: &str) -> JournalEntry {
+        let event = match kind {
+            "text" => Event::Text { text: text.to_owned() },
+            _ => Event::Reasoning { text: text.to_owned() },
+        };
+        JournalEntry::Event(event)
+    }
+
+    /// Returns the entries of a queue, with their requests and times.
+    fn taken(queue: &Queue) -> Vec<(String, u64, JournalEntry)> {
+        let items = queue.take().unwrap().items.into_iter();
+        let entry = |item| match item {
+            Item::Entry { request_id, at_ms, entry } => Some((request_id.to_string(), at_ms, entry)),
+            Item::Request { .. } => None,
+        };
+        items.filter_map(entry).collect()
+    }
+
+    #[test]
+    fn only_deltas_of_one_kind_and_request_are_merged() {
+        let queue = Queue::default();
+        for (id, at_ms, kind, text) in [
+            ("a", 1, "text", "x"),
+            ("a", 2, "text", "y"),
+            ("a", 3, "reasoning", "z"),
+            ("b", 4, "reasoning", "w"),
+            ("a", 5, "reasoning", "v"),
+        ] {
+            queue.push_entries(id, at_ms, vec![entry(kind, text)]);
+        }
+        let expected = [
+            ("a", 2, "text", "xy"),
+            ("a", 3, "reasoning", "z"),
+            ("b", 4, "reasoning", "w"),
+            ("a", 5, "reasoning", "v"),
+        ];
+        assert_eq!(
+            taken(&queue),
+            expected.map(|(id, at, kind, text)| (id.to_owned(), at, entry(kind, text)))
+        );
+    }
+
+    #[test]
+    fn more_text_than_the_limit_is_an_error_after_which_nothing_is_written() {
+        for kind in ["text", "reasoning"] {
+            let queue = Queue::default();
+            queue.lock().text = MAX_TEXT - 1;
+            queue.push_entries("a", 1, vec![entry(kind, "x")]);
+            assert_eq!((queue.error(), taken(&queue).len()), (None, 1));
+            // What was taken does not count.
+            queue.push_entries("a", 2, vec![entry(kind, "y")]);
+            assert_eq!(queue.error(), None);
+            queue.lock().text = MAX_TEXT;
+            queue.push_entries("a", 3, vec![entry(kind, "z")]);
+            let error = JournalError(String::from("the journal cannot be written fast enough"));
+            queue.fail(JournalError(String::from("a consequence")));
+            queue.lock().text = 0;
+            queue.push_entries("a", 4, vec![entry(kind, "w")]);
+            let (waiter, mut answer) = oneshot::channel();
+            queue.push_waiter(waiter, Durability::Process);
+            assert_eq!(answer.try_recv().unwrap(), Err(error.clone()));
+            assert_eq!((queue.error(), queue.lock().items.len()), (Some(error), 0));
+        }
+    }
+
+    #[test]
+    fn the_strictest_durability_applies_and_a_closed_queue_has_no_waiter() {
+        let queue = Queue::default();
+        let mut answers = Vec::new();
+        for durability in [Durability::Machine, Durability::Process] {
+            let (waiter, answer) = oneshot::channel();
+            queue.push_waiter(waiter, durability);
+            answers.push(answer);
+        }
+        let batch = queue.take().unwrap();
+        assert_eq!((batch.durability, batch.waiters.len()), (Durability::Machine, 2));
+        queue.close();
+        let (waiter, mut answer) = oneshot::channel();
+        queue.push_waiter(waiter, Durability::Process);
+        assert!(answer.try_recv().is_err() && queue.take().is_none());
+    }
+}

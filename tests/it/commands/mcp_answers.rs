@@ -86,6 +86,7 @@ impl Drop for Http {
 #[test]
 fn an_answered_error_is_a_result() {
     let failed = |text: &str| format!("tool   t__ping {{}} → failed: MCP server `t`: {text}");
+    let typed = |kind: &Value| json!({"content": pong()["content"], "resultType": kind});
     let rows = [
         (json!({"error": {"code": -32603, "message": "disk full"}}), failed("disk full (-32603)"), true),
         (json!({"error": {"code": -32602, "message": "no", "data": [1]}}), failed("no (-32602)"), true),
@@ -98,6 +99,9 @@ fn an_answered_error_is_a_result() {
         (json!({"error": {"code": 5}}), failed("{\"code\":5} (5)"), true),
         (json!({"error": {"code": 1, "message": "both"}, "result": pong()}), failed("both (1)"), true),
         (json!({"error": null, "result": pong()}), String::from(RESULT), true),
+        (json!({"result": typed(&Value::Null)}), String::from(RESULT), true),
+        (json!({"result": typed(&json!("complete"))}), String::from(RESULT), true),
+        (json!({"result": typed(&json!("task"))}), failed("the tool asks for more input"), false),
         (json!({"id": null, "error": {"code": -32000, "message": "lost"}}), failed("lost (-32000)"), true),
         (json!({"error": null}), failed("the answer has no result and no error"), false),
     ];

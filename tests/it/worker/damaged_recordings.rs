@@ -24,6 +24,9 @@ fn an_invalid_line_is_an_error_unless_it_is_an_incomplete_last_line() {
         (format!("{session}\n{}\n{{\"record\":\"da", lines[1]), None),
         (format!("{session}\n{{\"record\":\"da\n{}\n", lines[1]), Some((2, "not a line of a recording"))),
         (format!("{session}\n{{\"record\":\"da\n"), Some((2, "not a line of a recording"))),
+        // Only what is not JSON is incomplete, and never the first line.
+        (String::from("{\"record\":\"se"), Some((1, "EOF while parsing a string"))),
+        (format!("{session}\n{session}"), Some((2, twice))),
         (format!("{session}\n{session}\n"), Some((2, twice))),
         (format!("{session}\n{second}\n"), Some((2, twice))),
         (format!("{session}\n{}\n", second.replace("req_1", "req_2")), None),

@@ -252,6 +252,18 @@ async fn a_slot_drains_only_if_the_next_request_would_wait() {
     }
 }
 
+/// The next request would wait behind the running one and the canceled one.
+#[tokio::test(start_paused = true)]
+async fn a_slot_drains_while_a_request_uses_the_only_slot_of_the_server() {
+    let server = Slots::default();
+    server.set(&[true]);
+    let worker = Worker::start(llama(3), echo(), server.transport([Reply::silent(), Reply::silent()]));
+    worker.submit(prompt()).unwrap();
+    begin_and_cancel(&worker).await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!((worker.in_flight(), worker.draining()), (1, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stopped_worker_does_not_drain() {
     let server = Slots::default();

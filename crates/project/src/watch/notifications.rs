@@ -347,6 +347,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn too_many_changes_are_replaced_by_a_scan() {
+        let mut batch = EventBatch::default();
+        for number in 0..=MAX_WRITES {
+            assert!(!batch.is_incomplete && batch.touched.len() == number);
+            batch.add(PathBuf::from(number.to_string()), None);
+        }
+        assert!(batch.is_incomplete && batch.touched.len() == 1);
+    }
+
     /// Changes a project and a folder outside of it.
     type SetUp = fn(&Path, &Path);
 

@@ -363,6 +363,8 @@ fn added_permissions_are_reported_and_removed_ones_are_a_change() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     let changes = live.save("specs/a.eld", &tool("a", ":allow (:read [\"x\"])"));
     assert_eq!(changes.to_string(), "changed a; new permissions: a (:read \"x\")");
+    let changes = live.save("specs/a.eld", &tool("a", ":allow (:read [\"x\" \"y\"])"));
+    assert_eq!(changes.to_string(), "changed a; new permissions: a (:read \"y\")");
     let changes = live.save("specs/a.eld", &tool("a", ""));
     assert_eq!(changes.to_string(), "changed a");
 }

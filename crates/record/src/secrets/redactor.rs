@@ -256,6 +256,7 @@ mod tests {
             ("c2stc2VjcmV0LWt", "c2stc2VjcmV0LWt", "[redacted]"),
             // A short prefix may be ordinary text.
             ("a sk-", "a sk-", "a sk-"),
+            ("a sk-s", "a sk-s", "a [redacted]"),
             ("a sk-secret-key", "a [redacted]", "a [redacted]"),
             ("a sk-sek", "a sk-sek", "a sk-sek"),
         ] {
@@ -277,5 +278,12 @@ mod tests {
             redactor.text("p%40ssword p@ssword ab%2Bcd+ef ab+cd ef x=1"),
             "[redacted] [redacted] [redacted] [redacted] x=1"
         );
+    }
+
+    #[test]
+    fn the_names_of_members_are_redacted() {
+        let mut value = serde_json::json!({"x": {"a sk-key b": ["sk-key"]}, "y": 1});
+        Redactor::new(Some("sk-key")).value(&mut value);
+        assert_eq!(value, serde_json::json!({"x": {"a [redacted] b": ["[redacted]"]}, "y": 1}));
     }
 }

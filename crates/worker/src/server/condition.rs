@@ -108,3 +108,23 @@ impl Condition {
         NotReady { state: self.state, reason: self.reason.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_begins_once_also_if_its_reason_changes() {
+        let reason = |text: &str| Some(String::from(text));
+        let mut condition = Condition::new(WorkerState::Ready, reason("a"));
+        condition.since = SystemTime::UNIX_EPOCH;
+        for (state, text, is_changed, is_new) in [
+            (WorkerState::Ready, "a", false, false),
+            (WorkerState::Ready, "b", true, false),
+            (WorkerState::Failed, "b", true, true),
+        ] {
+            assert_eq!(condition.enter(state, reason(text)), is_changed, "{state:?} {text}");
+            assert_eq!(condition.since != SystemTime::UNIX_EPOCH, is_new, "{state:?} {text}");
+        }
+    }
+}
