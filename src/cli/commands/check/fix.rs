@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
-use deftool_lang::diagnostic::{Fix, Severity, apply_fixes};
+use deftool_lang::diagnostic::{Fix, Fixed, Severity, apply_fixes};
 use deftool_lang::spec::FileKind;
 use deftool_lang::syntax::parse;
-use deftool_lang::text::{SourceId, count};
+use deftool_lang::text::{SourceFile, SourceId, count};
 use deftool_process::files::replace_text;
 use deftool_project::{Input, Load, LoadOptions, load_with};
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ pub(in crate::cli) struct FixOptions {
 
 /// Maximum number of rounds. A round may reveal further fixes. Beyond this number, fixes probably undo each other.
 const MAX_ROUNDS: usize = 32;
+
+/// The reason why no fix of a file is applied after [`MAX_ROUNDS`].
+const ENDLESS: &str = "the fixes do not converge; the file was not changed";
 
 /// A file changed by fixes.
 struct FixedFile {
@@ -170,30 +173,25 @@ impl FixRun<'_> {
                 if unfixed.iter().any(|unfixed| unfixed.path == *path) {
                     continue;
                 }
-                let fixed = apply_fixes(&file.text, fixes.iter().copied());
-                if fixed.applied == 0 {
-                    continue;
-                }
-                is_done = false;
-                let mut skip = |reason: &str| {
-                    unfixed.push(UnfixedFile {
-                        path: path.clone(),
-                        name: file.name.clone(),
-                        reason: reason.to_owned(),
-                    });
+                let fixed = match fixed(round, *source, file, fixes) {
+                    Ok(fixed) if fixed.applied == 0 => continue,
+                    fixed => fixed,
                 };
+                is_done = false;
                 let index_of_file = files.iter().position(|fixed_file| fixed_file.path == *path);
-                if round >= MAX_ROUNDS {
-                    skip("the fixes do not converge; the file was not changed");
-                    if let Some(fixed_file) = index_of_file.map(|index| files.remove(index)) {
-                        load_options.overlay.set(path, fixed_file.before.to_string());
+                let fixed = match fixed {
+                    Ok(fixed) => fixed,
+                    Err(reason) => {
+                        if reason == ENDLESS
+                            && let Some(fixed_file) = index_of_file.map(|index| files.remove(index))
+                        {
+                            load_options.overlay.set(path, fixed_file.before.to_string());
+                        }
+                        let (path, name) = (path.clone(), file.name.clone());
+                        unfixed.push(UnfixedFile { path, name, reason: reason.to_owned() });
+                        continue;
                     }
-                    continue;
-                }
-                if adds_errors(*source, FileKind::of_name(&file.name), &file.text, &fixed.text) {
-                    skip("the last fixes would add syntax errors and were not applied");
-                    continue;
-                }
+                };
                 load_options.overlay.set(path, fixed.text.clone());
                 match index_of_file.and_then(|index| files.get_mut(index)) {
                     Some(fixed_file) => {
@@ -219,6 +217,21 @@ impl FixRun<'_> {
     }
 }
 
+/// Returns the text of a file after the fixes of a round.
+///
+/// # Errors
+/// If the fixes must not be applied: the reason.
+fn fixed(round: usize, source: SourceId, file: &SourceFile, fixes: &[&Fix]) -> Result<Fixed, &'static str> {
+    let fixed = apply_fixes(&file.text, fixes.iter().copied());
+    if fixed.applied > 0 && round >= MAX_ROUNDS {
+        return Err(ENDLESS);
+    }
+    if adds_errors(source, FileKind::of_name(&file.name), &file.text, &fixed.text) {
+        return Err("the last fixes would add syntax errors and were not applied");
+    }
+    Ok(fixed)
+}
+
 /// Returns whether `after` has more syntax errors than `before`.
 fn adds_errors(source: SourceId, kind: FileKind, before: &str, after: &str) -> bool {
     let errors = |text: &str| {
@@ -241,9 +254,30 @@ fn fixes_by_source(load: &Load, with_unsafe: bool) -> HashMap<SourceId, Vec<&Fix
 
 #[cfg(test)]
 mod tests {
-    use deftool_lang::text::Sources;
+    use deftool_lang::diagnostic::Edit;
+    use deftool_lang::text::{Sources, Span};
 
     use super::*;
+
+    #[test]
+    fn a_fix_that_adds_errors_or_never_ends_is_not_applied() {
+        let source = Sources::new().id_ahead(0);
+        let file = SourceFile::new("a.eld", "(a)");
+        let breaks = Err("the last fixes would add syntax errors and were not applied");
+        for (round, replaced, new, expected) in [
+            (0, 1..2, "b", Ok("(b)")),
+            (0, 2..3, "", breaks),
+            (MAX_ROUNDS - 1, 1..2, "b", Ok("(b)")),
+            (MAX_ROUNDS, 1..2, "b", Err(ENDLESS)),
+            // An invalid fix is not applied.
+            (MAX_ROUNDS, 8..9, "b", Ok("(a)")),
+        ] {
+            let edit = Edit { span: Span::new(replaced.start, replaced.end), replacement: new.to_owned() };
+            let fix = Fix { title: String::new(), edits: vec![edit], is_safe: true };
+            let text = fixed(round, source, &file, &[&fix]).map(|fixed| fixed.text);
+            assert_eq!(text, expected.map(str::to_owned), "{round} {replaced:?}");
+        }
+    }
 
     #[test]
     fn added_syntax_errors_are_detected() {
