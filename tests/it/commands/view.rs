@@ -137,12 +137,10 @@ fn a_recording_becomes_a_page() {
         "reasoning",
         "text",
         "call count",
-        "budget",
         "turn",
         "text",
         "call count",
         "signal done",
-        "budget",
         "turn",
         "text",
         "finished",
@@ -324,16 +322,7 @@ fn entries_of_a_recording_have_the_times_of_their_causes() {
     let data = retried(20);
     assert_eq!(
         kinds(&data),
-        [
-            "turn",
-            "fault connect_failed",
-            "retry",
-            "turn",
-            "signal done",
-            "call count",
-            "budget",
-            "fault recording_cut"
-        ]
+        ["turn", "fault connect_failed", "retry", "turn", "signal done", "call count", "fault recording_cut"]
     );
     assert_eq!(entry(&data, "retry")["end_ms"], 5_000);
     assert_eq!(entry(&data, "signal")["at_ms"], 5_020);
@@ -439,12 +428,10 @@ fn the_events_of_a_run_become_a_page_without_times() {
         "reasoning",
         "text",
         "call count",
-        "budget",
         "turn",
         "text",
         "signal done",
         "call count",
-        "budget",
         "turn",
         "text",
         "finished",
@@ -452,7 +439,6 @@ fn the_events_of_a_run_become_a_page_without_times() {
     assert_eq!(kinds(&data), expected);
     assert_eq!(entry(&data, "text")["text"], "Counting.");
     assert_eq!(entry(&data, "call")["state"], "ok");
-    assert_eq!(entry(&data, "budget")["left"], 2);
     // An incomplete last line is ignored.
     project.write("events.jsonl", &ended.stdout[..ended.stdout.len() - 20]);
     let data = view(&project, &["events.jsonl"]);

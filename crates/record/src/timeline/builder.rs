@@ -123,9 +123,6 @@ impl Builder {
                 let place = Place { at_ms: at_ms.min(emitted_at_ms), ..place };
                 self.push(place, EntryKind::Signal { name: tool_name, arguments, arguments_error });
             }
-            Event::Budget { left, unit } => {
-                self.push(place, EntryKind::Budget(BudgetLeft { left, unit: Some(unit) }));
-            }
             Event::Retry { attempt, delay_ms, detail } => {
                 let end_ms = (at_ms > 0).then_some(at_ms.saturating_add(delay_ms));
                 entries.push(Entry::new(place, end_ms, EntryKind::Retry { attempt, detail }));
@@ -141,7 +138,7 @@ impl Builder {
             }
             Event::Warning { message } => self.push(place, EntryKind::Warning { message }),
             Event::Finished(outcome) => self.finished(place, &outcome),
-            // Text of a known reply, or an event of a later version.
+            // Text of a known reply, the budget, which each turn has, or an event of a later version.
             _ => {}
         }
     }

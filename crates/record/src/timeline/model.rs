@@ -158,8 +158,6 @@ pub enum EntryKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments_error: Option<String>,
     },
-    /// A change of the tool budget within a turn.
-    Budget(BudgetLeft),
     /// A wait before a chat request is sent again.
     Retry {
         /// The number of the next attempt; 2 for the first retry.

@@ -151,8 +151,7 @@ impl Printer {
             | EntryKind::Reasoning(_)
             | EntryKind::Text(_)
             | EntryKind::Approval { .. }
-            | EntryKind::Signal { .. }
-            | EntryKind::Budget(_) => return,
+            | EntryKind::Signal { .. } => return,
         };
         self.events.print(&event);
     }

@@ -138,7 +138,7 @@ fn keys_move_search_and_open() {
       seen.push(filters[3].textContent, filters[3].getAttribute('aria-pressed'), document.querySelectorAll('li.call:not([hidden])').length);
       document.title = seen.join('|');";
     let seen = with_script(&project, "a.html", &format!("{PRESS}{script}"));
-    let expected = "e1-2|e1-1|search|2 matching entries|match 1 of 2|e1-6|match 2 of 2|e1-9|match 2 of 2|no matches||16|0|calls|false|0";
+    let expected = "e1-2|e1-1|search|2 matching entries|match 1 of 2|e1-6|match 2 of 2|e1-8|match 2 of 2|no matches||14|0|calls|false|0";
     assert_eq!(seen, expected);
 
     // The slider shows the text as it streamed.
@@ -187,7 +187,7 @@ fn runs_are_listed_and_equal_calls_are_one_entry() {
       seen.push(...texts('nav[aria-label=Requests] tbody tr', 0, 1, 2));
       seen.push(...texts('.talk .content'), ...texts('main .tools tbody tr', 0, 1, 3), ...texts('li.call b'));
       press('/'); search.value = '\"length\": 3'; search.dispatchEvent(new Event('input')); seen.push(results.textContent); search.blur();
-      location.hash = 'e1-6'; followHash(); seen.push(focused(), texts('.current h4').filter((text) => text.startsWith('Call ')).length);
+      location.hash = 'e1-5'; followHash(); seen.push(focused(), texts('.current h4').filter((text) => text.startsWith('Call ')).length);
       document.title = seen.join('|');";
     let seen = with_script(&project, "chat.html", &format!("{PRESS}{script}"));
     let expected = "Request 1 How long is &lt;i&gt;abc&lt;/i&gt;? completed|Request 2 Thanks. completed\

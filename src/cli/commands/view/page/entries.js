@@ -11,7 +11,6 @@ const KINDS = {
   retry: ["retry", "faults"],
   fault: ["fault", "faults"],
   warning: ["warning", "faults"],
-  budget: ["budget", "other"],
   reloaded: ["reload", "other"],
   resumed: ["resume", "other"],
   finished: ["end", "other"],
@@ -68,8 +67,6 @@ function summary(entry, request) {
     }
     case "signal":
       return [entry.name, oneLine(compact(entry.arguments))];
-    case "budget":
-      return ["", budgetText(entry)];
     case "retry":
       return [`attempt ${entry.attempt}`, oneLine(entry.detail)];
     case "fault":
