@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::project::Project;
+use crate::support::project::{Project, command_in};
 use crate::support::watching::{LIMIT, WatchProcess};
 
 fn check(folder: &Path, arguments: &[&str]) -> WatchProcess {
@@ -52,6 +53,22 @@ fn removing_a_tool_causes_one_report() {
     watch.report();
     project.write("scripts/.#count.lua", "");
     assert!(watch.stdout.recv_timeout(Duration::from_millis(2500)).is_err(), "unexpected second report");
+}
+
+/// The checker of types is not started: no tool has a script.
+#[test]
+fn previews_are_announced() {
+    let project = Project::empty();
+    project.write(
+        "specs/now.eld",
+        "(deftool :name \"now\" :description \"Tell the time.\" :command [\"date\"])\n",
+    );
+    project.write(&format!("bin/deftool-types{}", std::env::consts::EXE_SUFFIX), "");
+    let mut command = command_in(&project.path("."), &["check", "--watch", "--types"]);
+    command.env("PATH", project.path("bin")).stdin(Stdio::null()).stdout(Stdio::piped());
+    let watch = WatchProcess::of(command.stderr(Stdio::piped()).spawn().unwrap());
+    let line = watch.stderr.recv_timeout(LIMIT).unwrap();
+    assert!(line.starts_with("warning: `--types` is a preview"), "{line}");
 }
 
 #[cfg(unix)]

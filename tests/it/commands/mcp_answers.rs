@@ -5,14 +5,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
-
-/// The time of a run, which is far below the time limit of a call.
-const AT_ONCE: Duration = Duration::from_secs(25);
 
 const RESULT: &str = "tool   t__ping {} → \"pong\"";
 
@@ -29,7 +25,7 @@ fn run(server: &str, played: &Value, calls: usize) -> (Ended, Project) {
     let project = Project::empty();
     project.write(
         "specs/a.eld",
-        format!("(defmcp :name \"t\" {server} :timeout \"30s\")\n(defworker :name \"w\")\n"),
+        format!("(defmcp :name \"t\" {server} :timeout \"120s\")\n(defworker :name \"w\")\n"),
     );
     project.write("server.json", played.to_string());
     let replies = "(reply (call \"t__ping\")) ".repeat(calls);
@@ -40,9 +36,8 @@ fn run(server: &str, played: &Value, calls: usize) -> (Ended, Project) {
         project.write("specs/a.eld", spec.replace("URL", &http.url));
     }
     let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
-    let started = Instant::now();
     let ended = Ended::of(command_in(&project.path(""), &stub).stdin(Stdio::null()).output().unwrap());
-    assert!(started.elapsed() < AT_ONCE, "{:?}: {played}: {ended:?}", started.elapsed());
+    assert!(!ended.stderr.contains("no result within"), "{played}: {ended:?}");
     (ended, project)
 }
 

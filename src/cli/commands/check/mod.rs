@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deftool_lang::schema::Target;
-use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
+use deftool_project::{Input, Load, LoadOptions, Overlay, load_with, read_stream};
 use deftool_script::can_analyse_scripts;
 
 use crate::cli::options::{FormatOptions, ProjectOptions, target};
@@ -109,9 +109,7 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         (load, true)
     };
     refuse_nothing(&options.paths, &load)?;
-    if options.types {
-        preview::announce("script-types", "`--types`", &load);
-    }
+    announce_previews(options.types, &load);
     report::print_report(&load, options.format.value, options.strict);
     report::eprint_summary(&load, options.format.value);
     if !can_analyse_scripts() {
@@ -153,6 +151,13 @@ impl CheckOptions {
             raises_denied: true,
             ..LoadOptions::default()
         })
+    }
+}
+
+/// Warns about previews that are used without being enabled.
+fn announce_previews(checks_types: bool, load: &Load) {
+    if checks_types {
+        preview::announce("script-types", "`--types`", load);
     }
 }
 

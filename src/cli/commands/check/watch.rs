@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use deftool_lang::diagnostic::render::json_report;
 use deftool_project::Load;
 
-use super::CheckOptions;
 use super::report::{Format, describe, print_report};
 use super::selection::Selection;
+use super::{CheckOptions, announce_previews};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::CommandDirs;
 use crate::cli::project::rerun::Rerun;
@@ -31,9 +31,10 @@ pub(in crate::cli) fn run(
             return Err(CliError::Usage(String::from(message)));
         }
     }
-    let strict = options.strict;
+    let (strict, types) = (options.strict, options.types);
     let report = move |mut load: Load, _| {
         selection.apply(&mut load);
+        announce_previews(types, &load);
         print_load(&load, format, strict)
     };
     Rerun { options: options.load_options()?, clears_screen: format != Format::Json, report }
