@@ -228,7 +228,7 @@ fn servers_that_misbehave_are_reported_and_leave_no_process() {
     }
     for (behaviour, expected, processes) in HOSTILE {
         // The time for a second start must fit.
-        let timeout = if behaviour == "hangs" { " :timeout \"3s\"" } else { "" };
+        let timeout = if behaviour == "hangs" { " :timeout \"3s\"" } else { " :timeout \"120s\"" };
         let second = if behaviour == "grows" { "h__more" } else { "h__act" };
         let replies = format!("(reply (call \"h__act\")) (reply (call \"{second}\"))");
         let project = project(&hostile(behaviour, timeout), &replies);
