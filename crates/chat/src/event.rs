@@ -6,7 +6,9 @@ use deftool_lang::schema::{Arguments, Repair};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::finish::{FinishMeaning, finish_meaning};
+use crate::body::BodyFallback;
+use crate::dialect::Dialect;
+use crate::finish::FinishMeaning;
 use crate::received::Opaque;
 
 /// One event of a reply's stream.
@@ -90,10 +92,14 @@ impl Reply {
     }
 
     /// Whether the server reports that the model finished the reply.
-    pub fn is_finished(&self) -> bool {
-        let meaning = self.finish_reason.as_deref().and_then(finish_meaning);
+    pub fn is_finished(&self, dialect: Dialect) -> bool {
         self.status == ReplyStatus::Complete
-            && matches!(meaning, Some(FinishMeaning::Finished | FinishMeaning::Called))
+            && matches!(self.finish(dialect), Some(FinishMeaning::Finished | FinishMeaning::Called))
+    }
+
+    /// Returns the meaning of the finish reason, if it is known.
+    pub fn finish(&self, dialect: Dialect) -> Option<FinishMeaning> {
+        dialect.finish_meaning(self.finish_reason.as_deref()?)
     }
 }
 
@@ -129,8 +135,16 @@ pub enum ReplyStatus {
 pub enum ServerErrorKind {
     /// The prompt is larger than the model's context.
     ContextOverflow,
-    /// Temporarily unavailable: loading a model, overloaded, or too many requests.
+    /// Temporarily unavailable: overloaded, or too many requests.
     Unavailable,
+    /// The server is loading its model.
+    Loading,
+    /// The server failed. A hosted one may succeed later.
+    Temporary,
+    /// A member of the request, or its form.
+    Rejected,
+    /// The server could not parse the call that its model wrote.
+    UnparsedCall,
     /// The quota of the account is used up. The request fails until the user or the provider raises it.
     QuotaExhausted,
     /// The API key is missing or wrong.
@@ -153,6 +167,25 @@ pub struct ServerError {
     /// Text of a tool call that the server could not parse (Groq's `failed_generation`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
+    /// The changes to the request that may help, the most likely first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<BodyFallback>,
+    /// The delay that the server asks for in the body, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl ServerError {
+    /// Creates an error without a code.
+    pub fn new(kind: ServerErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, message, code: None, failed_generation: None, changes: Vec::new(), retry_after_ms: None }
+    }
+
+    /// Whether the model takes no tools.
+    pub fn refuses_tools(&self) -> bool {
+        self.changes.contains(&BodyFallback::NoTools)
+    }
 }
 
 /// A call as the model wrote it, before validation.

@@ -57,11 +57,15 @@ mod stream;
 
 pub use body::{
     Body, BodyEncoder, BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, OptionalMember,
-    next_body_fallback, refuses_tools, requires_call, truncation_warning,
+    next_body_fallback, requires_call, truncation_warning,
 };
 pub use call_keys::ARGUMENT_KEYS;
-pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
+pub use dialect::{
+    Capabilities, DelayRow, Details, Dialect, Dialects, ErrorMeaning, ErrorRow, Example, Feature, FeatureRow,
+    Probe, Support, Tables,
+};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+pub use finish::FinishMeaning;
 pub use message::{FunctionCall, Message, MessageToolCall};
 pub use received::{Opaque, Received, ReplySource};
 pub use stream::{MAX_CALLS, MAX_EVENT_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error};

@@ -86,7 +86,7 @@ impl Connection {
         tools: Arc<dyn ToolSource>,
         must_listen: bool,
     ) -> Result<Worker, OpenError> {
-        let (key, model, dialect) = (self.key_of(spec), self.model_of(spec), spec.dialect);
+        let (key, model, dialect) = (self.key_of(spec), self.model_of(spec), config.dialect);
         if let (None, Some(server)) = (&self.endpoint, &spec.server) {
             if !has_guard() {
                 return Err(OpenError::NoGuard);
@@ -102,6 +102,7 @@ impl Connection {
             dialect,
             key_for_found: self.api_key.is_some() || names_key(spec),
             must_listen,
+            ..EndpointOptions::default()
         };
         Ok(Worker::connect(config, tools, options).await?)
     }

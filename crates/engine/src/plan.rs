@@ -99,7 +99,8 @@ impl Plan {
         }
         let left_out = untrusted.iter().map(|request| request.tool.clone()).collect();
         let tools = ProjectTools::new(project, spec.clone(), trust, scripts).without_untrusted(left_out);
-        let config = WorkerConfig::of_project(&root, &spec).map_err(OpenError::Unusable)?;
+        let config =
+            WorkerConfig::of_project(&root, &spec, &generation.load.dialects).map_err(OpenError::Unusable)?;
         Ok(PreparedWorker { spec, root, tools: Arc::new(tools), config, servers, untrusted })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
-use deftool_lang::spec::{PREVIEWS, PreviewFeature, PreviewState, ToolKind};
+use deftool_lang::spec::{DIALECTS, PREVIEWS, PreviewFeature, PreviewState, ToolKind};
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 use deftool_project::rules;
@@ -190,7 +190,9 @@ impl Completer<'_> {
                     plain("argument", CompletionKind::Form, snippet, "A new argument.", replaces);
                 if is_argument { vec![completion] } else { Vec::new() }
             }
-            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews => self.elements(key, replaces),
+            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews | KeyValue::WordList(_) => {
+                self.elements(key, replaces)
+            }
             _ => self.atoms(key, replaces, self.outer_plist(node)),
         }
     }
@@ -198,7 +200,7 @@ impl Completer<'_> {
     /// Completes the missing value of `key`.
     fn new_value(&self, key: &Key) -> Vec<Completion> {
         match key.value {
-            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews => {
+            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews | KeyValue::WordList(_) => {
                 let (open, close) =
                     if matches!(key.value, KeyValue::Previews) { ('(', ')') } else { ('[', ']') };
                 let elements = self.elements(key, self.here()).into_iter();
@@ -227,6 +229,12 @@ impl Completer<'_> {
         };
         match key.value {
             KeyValue::Words(known) => words(known, CompletionKind::Value),
+            KeyValue::Dialect => {
+                let load = self.project.load();
+                let own = load.dialects.iter().map(|dialect| dialect.name.value.as_str());
+                let names: Vec<&str> = own.chain(DIALECTS).collect();
+                words(&names, CompletionKind::Value)
+            }
             KeyValue::Flag | KeyValue::Confirm => words(&["t", "nil"], CompletionKind::Value),
             KeyValue::JsonFlag => words(&["t", ":json-false"], CompletionKind::Value),
             KeyValue::Type => words(types(), CompletionKind::Type),
@@ -262,6 +270,10 @@ impl Completer<'_> {
                 plain(feature.name, CompletionKind::Value, feature.name, feature.description, replaces)
             };
             return active.map(complete).collect();
+        }
+        if let KeyValue::WordList(words) = key.value {
+            let complete = |word: &&str| plain(word, CompletionKind::Value, word, key.doc, replaces);
+            return words.iter().map(complete).collect();
         }
         let rules = rules::all().into_iter();
         rules
@@ -385,11 +397,11 @@ fn value_snippet(key: &Key) -> String {
             String::from("\"$1\"")
         }
         KeyValue::Flag | KeyValue::JsonFlag | KeyValue::Confirm => String::from("t"),
-        KeyValue::Number | KeyValue::Any => String::from("$1"),
+        KeyValue::Number | KeyValue::Dialect | KeyValue::Any => String::from("$1"),
         KeyValue::Words(words) => format!("${{1|{}|}}", words.join(",")),
         KeyValue::Type => format!("${{1|{}|}}", types().join(",")),
         KeyValue::List | KeyValue::Tools(_) => String::from("[\"$1\"]"),
-        KeyValue::Rules => String::from("[$1]"),
+        KeyValue::Rules | KeyValue::Numbers | KeyValue::WordList(_) => String::from("[$1]"),
         KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews => String::from("($1)"),
         KeyValue::Plists(Plist::Argument) => {
             String::from("((:name \"$1\" :type ${2:string} :description \"$3\"))")

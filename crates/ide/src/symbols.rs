@@ -60,7 +60,7 @@ pub fn symbols(project: &Project, path: &Path) -> Vec<Symbol> {
             Plist::Exit => SymbolKind::ExitTool,
             Plist::Worker => SymbolKind::Worker,
             Plist::Mcp => SymbolKind::Mcp,
-            Plist::Project => SymbolKind::Project,
+            Plist::Dialect | Plist::Project => SymbolKind::Project,
             _ => SymbolKind::Tool,
         };
         let arguments =

@@ -60,6 +60,8 @@ pub fn tokens(project: &Project, path: &Path) -> Vec<Token> {
                 (
                     _,
                     KeyValue::Words(_)
+                    | KeyValue::WordList(_)
+                    | KeyValue::Dialect
                     | KeyValue::Flag
                     | KeyValue::JsonFlag
                     | KeyValue::Rules

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
-use deftool_lang::spec::{Api, Json, McpServer, Tool, ToolForms, ToolSelection, WorkerSpec};
+use deftool_lang::spec::{Api, DialectSpec, Json, McpServer, Tool, ToolForms, ToolSelection, WorkerSpec};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
@@ -183,6 +183,8 @@ pub struct Load {
     pub workers: Vec<WorkerSpec>,
     /// MCP servers.
     pub mcp_servers: Vec<McpServer>,
+    /// Dialects.
+    pub dialects: Vec<DialectSpec>,
     /// The declared heads of tool forms in Emacs Lisp.
     pub tool_forms: ToolForms,
     /// The preview features that each project enables.

@@ -121,7 +121,11 @@ impl Workers {
         });
         let opener = ProjectWorkers {
             project,
-            connection: Connection { endpoint: options.endpoint, model: options.model, api_key: None },
+            connection: Connection {
+                endpoint: options.endpoint,
+                model: options.model,
+                ..Connection::default()
+            },
             scripts: start_scripts(is_isolated, sink).map_err(|error| error.to_string())?,
             trusts_all: options.trust,
             is_conversation: false,

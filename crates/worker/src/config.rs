@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::request::{BiosProvider, BiosTemplate, BiosV1, RunConfig};
-use deftool_chat::{Api, Capabilities};
-use deftool_lang::spec::{Timers, WorkerSpec};
+use deftool_chat::{Api, Capabilities, Dialect, Dialects};
+use deftool_lang::spec::{DialectSpec, Timers, WorkerSpec};
 use deftool_project::read_bios;
 use deftool_record::Journal;
 
@@ -41,6 +41,8 @@ pub struct WorkerConfig {
     pub api: Api,
     /// The environment variable of the API key, for errors.
     pub key_variable: String,
+    /// The dialect that the spec names; `None`: detected.
+    pub dialect: Option<Dialect>,
     /// Capabilities of the server.
     pub server: Capabilities,
     /// Provides deftool's own system message.
@@ -61,17 +63,25 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Creates the configuration of a worker of the project at `root`. [`WorkerConfig::at`] adds the model and the
+    /// Creates the configuration of a worker of the project at `root`, which defines these dialects. [`WorkerConfig::at`] adds the model and the
     /// capabilities of the endpoint.
     ///
     /// # Errors
-    /// If the file of `:bios` cannot be used. The message names it.
-    pub fn of_project(root: &Path, spec: &WorkerSpec) -> Result<Self, String> {
+    /// If the file of `:bios` cannot be used, or if there is no such dialect. The message names it.
+    pub fn of_project(root: &Path, spec: &WorkerSpec, dialects: &[DialectSpec]) -> Result<Self, String> {
         let bios: Arc<dyn BiosProvider> = match read_bios(root, spec)? {
             Some(text) => Arc::new(BiosTemplate { text }),
             None => Arc::new(BiosV1),
         };
-        Ok(Self { bios, ..Self::with_built_in_bios(spec) })
+        let mut config = Self { bios, ..Self::with_built_in_bios(spec) };
+        if let Some(name) = spec.dialect.as_ref().map(|name| name.value.as_str()) {
+            let dialect = Dialects::with(dialects).named(name);
+            let worker = &spec.name.value;
+            let dialect = dialect.ok_or_else(|| format!("worker `{worker}`: unknown dialect `{name}`"))?;
+            (config.dialect, config.run.dialect) = (Some(dialect), dialect);
+            config.server = Capabilities::of(dialect);
+        }
+        Ok(config)
     }
 
     /// Creates the configuration from a spec, with the built-in BIOS.
@@ -102,7 +112,8 @@ impl WorkerConfig {
             keep_results: spec.keep_results,
             api: spec.api.unwrap_or_default(),
             key_variable: spec.api_key_env.clone(),
-            server: Capabilities::of(spec.dialect.unwrap_or_default()),
+            dialect: None,
+            server: Capabilities::default(),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
             journal: None,
@@ -115,6 +126,7 @@ impl WorkerConfig {
     pub fn at(mut self, endpoint: &Endpoint) -> Self {
         self.server = endpoint.found.server;
         self.run.model.clone_from(&endpoint.model);
+        self.run.dialect = self.server.dialect;
         self.run.text_forms = self.server.text_forms;
         self.run.parallel_tool_calls_supported = self.server.parallel_calls.unwrap_or(true);
         self

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use deftool_chat::{Api, Capabilities, DIALECTS};
-use deftool_lang::spec::Dialect;
+use deftool_chat::{Api, Capabilities, Dialect, Dialects};
 use deftool_test_support::server::{Answer, Server};
 use deftool_worker::{EndpointOptions, Evidence, find_endpoint};
 use serde_json::{Value, json};
@@ -47,14 +46,14 @@ async fn a_server_is_detected_by_header_owner_or_page() {
         parallel_calls: Some(false),
         tools: Some(true),
         slots_page: Some(true),
-        ..Capabilities::of(Dialect::LlamaCpp)
+        ..Capabilities::of(Dialect::named("llama-cpp"))
     };
     let cases: Vec<(&str, Pages, Evidence, Capabilities)> = vec![
         (
             "llama.cpp by its header, while it loads",
             |line| (line == "GET /v1/models").then(|| Answer::whole(503, &[("server", "llama.cpp")], "{}")),
             Evidence::ServerHeader,
-            Capabilities::of(Dialect::LlamaCpp),
+            Capabilities::of(Dialect::named("llama-cpp")),
         ),
         (
             "llama.cpp by the owner",
@@ -73,14 +72,14 @@ async fn a_server_is_detected_by_header_owner_or_page() {
                 "GET /props" => Some(page(&llama_props())),
                 _ => None,
             },
-            Evidence::Page("/props"),
+            Evidence::Page("props"),
             llama(),
         ),
         (
             "vLLM by the owner",
             |line| (line == "GET /v1/models").then(|| page(&list("vllm"))),
             Evidence::Owner("vllm"),
-            capable(Dialect::Vllm),
+            capable(Dialect::named("vllm")),
         ),
         (
             "vLLM by its version",
@@ -89,8 +88,8 @@ async fn a_server_is_detected_by_header_owner_or_page() {
                 "GET /version" => Some(page(&json!({"version": "0.11.0"}))),
                 _ => None,
             },
-            Evidence::Page("/version"),
-            capable(Dialect::Vllm),
+            Evidence::Page("version"),
+            capable(Dialect::named("vllm")),
         ),
     ];
     find_all(cases).await;
@@ -112,12 +111,12 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 }
                 _ => None,
             },
-            Evidence::Page("/api/version"),
+            Evidence::Page("api/version"),
             Capabilities {
                 context: Some(16384),
                 tools: Some(false),
                 images: Some(false),
-                ..Capabilities::of(Dialect::Ollama)
+                ..Capabilities::of(Dialect::named("ollama"))
             },
         ),
         (
@@ -130,12 +129,12 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 )),
                 _ => None,
             },
-            Evidence::Page("/api/version"),
+            Evidence::Page("api/version"),
             Capabilities {
                 context: Some(2048),
                 tools: Some(true),
                 images: Some(true),
-                ..Capabilities::of(Dialect::Ollama)
+                ..Capabilities::of(Dialect::named("ollama"))
             },
         ),
         (
@@ -148,7 +147,7 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 _ => None,
             },
             Evidence::Owner("organization_owner"),
-            Capabilities { context: Some(6000), ..Capabilities::of(Dialect::LmStudio) },
+            Capabilities { context: Some(6000), ..Capabilities::of(Dialect::named("lm-studio")) },
         ),
         (
             "an unknown server",
@@ -156,9 +155,14 @@ async fn ollama_and_lm_studio_are_detected_by_their_pages() {
                 (line == "GET /v1/models").then(|| page(&json!({"data": [{"id": "m", "owned_by": "me"}]})))
             },
             Evidence::Nothing,
-            Capabilities::of(Dialect::OpenAi),
+            Capabilities::of(Dialect::default()),
         ),
-        ("an unknown server without a list", |_| None, Evidence::Nothing, Capabilities::of(Dialect::OpenAi)),
+        (
+            "an unknown server without a list",
+            |_| None,
+            Evidence::Nothing,
+            Capabilities::of(Dialect::default()),
+        ),
     ];
     find_all(cases).await;
 }
@@ -171,7 +175,7 @@ fn llama_props() -> Value {
 #[tokio::test]
 async fn a_configured_dialect_has_precedence_and_known_hosts_are_not_probed() {
     let server = pages(|line| (line == "GET /v1/models").then(|| page(&list("vllm"))));
-    for dialect in DIALECTS {
+    for dialect in Dialects::built_in().iter() {
         let options = EndpointOptions {
             endpoint: Some(server.endpoint()),
             dialect: Some(dialect),
@@ -182,9 +186,9 @@ async fn a_configured_dialect_has_precedence_and_known_hosts_are_not_probed() {
     }
     // No server could answer within the timeout: no request is sent.
     for (base, dialect, expected) in [
-        ("https://api.openai.com/v1", None, Dialect::OpenAi),
-        ("https://openrouter.ai/api/v1", None, Dialect::OpenRouter),
-        ("https://example.invalid/v1", Some(Dialect::Vllm), Dialect::Vllm),
+        ("https://api.openai.com/v1", None, Dialect::named("openai-com")),
+        ("https://openrouter.ai/api/v1", None, Dialect::named("openrouter")),
+        ("https://example.invalid/v1", Some(Dialect::named("vllm")), Dialect::named("vllm")),
     ] {
         let options = EndpointOptions {
             endpoint: Some(base.into()),

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::{
-    BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
-    OptionalMember,
+    BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, Dialect, Dialects, Message,
+    MessageToolCall, OptionalMember,
 };
-use deftool_lang::spec::{Dialect, OnFailure, SystemMessages};
+use deftool_lang::spec::{OnFailure, SystemMessages};
 use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Answer, Server, finish as end};
 use deftool_worker::{ReplayTransport, SubmitRequest, Worker};
@@ -72,11 +72,16 @@ fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
     ]
 }
 
+/// The dialects that differ in features.
+fn programs() -> impl Iterator<Item = Dialect> {
+    Dialects::built_in().iter().filter(|dialect| dialect.features().next().is_some())
+}
+
 #[test]
 fn bodies_for_every_dialect_match_the_expected_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects");
     let mut differences = Vec::new();
-    for dialect in DIALECTS {
+    for dialect in programs() {
         let name = json!(dialect).as_str().unwrap().to_owned();
         let bodies: Map<String, Value> = situations()
             .into_iter()
@@ -101,26 +106,26 @@ fn bodies_for_every_dialect_match_the_expected_files() {
 
 #[test]
 fn llama_cpp_members_are_only_sent_to_llama_cpp() {
-    for dialect in DIALECTS {
+    for dialect in programs() {
         for (situation, request, change) in situations() {
             let mut form = BodyForm { server: Capabilities::of(dialect), ..BodyForm::default() };
             change(&mut form);
             let body = request.encode_body(form);
             let extras = ["cache_prompt", "return_progress", "timings_per_token"];
             let has_any = extras.iter().any(|name| body.get(name).is_some());
-            assert!(!has_any || dialect == Dialect::LlamaCpp, "{dialect:?}, {situation}: {body:?}");
+            assert!(!has_any || dialect == Dialect::named("llama-cpp"), "{dialect:?}, {situation}: {body:?}");
         }
     }
     // The worker's `:params` have precedence.
     let request =
         ChatRequest { params: params(&json!({"return_progress": false})), ..ChatRequest::default() };
-    let form = BodyForm { server: Capabilities::of(Dialect::LlamaCpp), ..BodyForm::default() };
+    let form = BodyForm { server: Capabilities::of(Dialect::named("llama-cpp")), ..BodyForm::default() };
     assert_eq!(request.encode_body(form).get("return_progress"), Some(&Value::Bool(false)));
 }
 
 #[tokio::test]
 async fn requests_disable_compression_and_have_no_conversation_id() {
-    for dialect in DIALECTS {
+    for dialect in programs() {
         let server = Server::script([Answer::text("fine")]);
         assert_eq!(ask(&worker(&server, config_for(dialect))).await.text(), "fine");
         let post = &server.posts()[0];
@@ -133,7 +138,7 @@ async fn requests_disable_compression_and_have_no_conversation_id() {
 /// for all servers.
 #[tokio::test]
 async fn histories_only_contain_valid_arguments_and_portable_ids() {
-    for dialect in DIALECTS {
+    for dialect in programs() {
         let call = |index: usize, id: Value, arguments: &str| {
             let function = json!({"name": "look", "arguments": arguments});
             json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": index, "id": id, "function": function}]}}]})
@@ -180,7 +185,7 @@ async fn histories_only_contain_valid_arguments_and_portable_ids() {
 async fn learned_fallbacks_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
-    let mut config = config_for(Dialect::LlamaCpp);
+    let mut config = config_for(Dialect::named("llama-cpp"));
     config.run.system = Some(String::from("be kind"));
     config.run.system_messages = SystemMessages::Separate;
     config.server.context = Some(4096);
@@ -210,7 +215,7 @@ async fn learned_fallbacks_are_recorded() {
     ]);
     assert_eq!(recording.requests()[0].session.body_fallbacks, learned);
     // A different worker and server: the recorded capabilities are used.
-    let mut config = config_for(Dialect::OpenAi);
+    let mut config = config_for(Dialect::default());
     config.run.system = Some(String::from("be kind"));
     let worker = Worker::replay(config, echo(), Arc::new(ReplayTransport::new(recording, false)));
     assert_eq!(ask(&worker).await.text(), "fine");

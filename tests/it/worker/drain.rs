@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool_chat::Capabilities;
-use deftool_lang::spec::Dialect;
+use deftool_chat::Dialect;
 use deftool_record::{Recorder, Recording, Redaction};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
 use deftool_worker::{
@@ -21,7 +21,7 @@ use super::scripted::{Piece, Reply, Scripted};
 
 fn llama(slots: usize) -> WorkerConfig {
     let mut config = config();
-    config.server = Capabilities::of(Dialect::LlamaCpp);
+    config.server = Capabilities::of(Dialect::named("llama-cpp"));
     config.slots = slots;
     config
 }
@@ -168,15 +168,15 @@ async fn a_server_that_does_not_answer_counts_as_busy() {
 async fn only_ends_before_the_first_token_drain() {
     let cut = || Reply::with([text("so far"), Piece::Silence]);
     let cases: Vec<(&str, Reply, Dialect, usize)> = vec![
-        ("headers", Reply::silent(), Dialect::LlamaCpp, 1),
-        ("stall", Reply::with([Piece::Silence]), Dialect::LlamaCpp, 1),
-        ("first token", Reply::with([progress(), Piece::Silence]), Dialect::LlamaCpp, 1),
-        ("after a token", cut(), Dialect::LlamaCpp, 0),
-        ("whole", whole(), Dialect::LlamaCpp, 0),
-        ("refused", Reply::error(400, "no"), Dialect::LlamaCpp, 0),
-        ("ended by the server", Reply::with([progress(), Piece::End]), Dialect::LlamaCpp, 0),
-        ("a server that aborts", Reply::silent(), Dialect::OpenAi, 0),
-        ("a server that aborts", Reply::with([Piece::Silence]), Dialect::Vllm, 0),
+        ("headers", Reply::silent(), Dialect::named("llama-cpp"), 1),
+        ("stall", Reply::with([Piece::Silence]), Dialect::named("llama-cpp"), 1),
+        ("first token", Reply::with([progress(), Piece::Silence]), Dialect::named("llama-cpp"), 1),
+        ("after a token", cut(), Dialect::named("llama-cpp"), 0),
+        ("whole", whole(), Dialect::named("llama-cpp"), 0),
+        ("refused", Reply::error(400, "no"), Dialect::named("llama-cpp"), 0),
+        ("ended by the server", Reply::with([progress(), Piece::End]), Dialect::named("llama-cpp"), 0),
+        ("a server that aborts", Reply::silent(), Dialect::default(), 0),
+        ("a server that aborts", Reply::with([Piece::Silence]), Dialect::named("vllm"), 0),
     ];
     for (name, reply, dialect, expected) in cases {
         let server = Slots::default();

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use deftool_chat::Dialect;
 use deftool_chat::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
 use deftool_chat::{Api, Capabilities};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::spec::{Dialect, Timers};
+use deftool_lang::spec::Timers;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
 use deftool_test_support::server::{Answer, Server, call, delta, finish as end, usage};
 use deftool_worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
@@ -25,7 +26,8 @@ pub(crate) fn config() -> WorkerConfig {
         keep_results: 10,
         api: Api::ChatCompletions,
         key_variable: String::from("OPENAI_API_KEY"),
-        server: Capabilities::of(Dialect::OpenAi),
+        dialect: None,
+        server: Capabilities::of(Dialect::default()),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),
         journal: None,

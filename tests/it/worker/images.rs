@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use deftool_chat::Dialect;
 use deftool_chat::request::Event;
 use deftool_chat::{Api, Capabilities, Message};
-use deftool_lang::spec::Dialect;
 use deftool_lang::tool::{
     Attachment, CallContext, ToolCall, ToolError, ToolOutput, ToolRunner, Toolbox, attach,
 };
@@ -132,7 +132,7 @@ async fn an_image_that_the_server_rejects_is_left_out_alone() {
 #[tokio::test]
 async fn a_model_that_is_known_to_take_no_images_gets_none() {
     let server = Server::script([Answer::text("fine")]);
-    let capable = Capabilities { images: Some(false), ..Capabilities::of(Dialect::LlamaCpp) };
+    let capable = Capabilities { images: Some(false), ..Capabilities::of(Dialect::named("llama-cpp")) };
     let worker = worker(&server, WorkerConfig { server: capable, api: Api::ChatCompletions, ..config() });
     let ended = finish(&worker, &worker.submit(prompt(vec![image(3_000)])).unwrap()).await;
     assert_eq!(ended.text(), "fine");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use deftool_chat::Dialect;
 use deftool_chat::{Capabilities, Message};
-use deftool_lang::spec::Dialect;
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, event, finish as end};
 use deftool_worker::{Origin, PageResponse, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
@@ -72,26 +72,31 @@ fn counted_retries(ended: &Ended) -> u32 {
 async fn a_temporary_status_of_a_hosted_api_is_retried_twice() {
     for status in [425, 500, 502, 504, 520, 522, 529] {
         let failed = || Reply::error(status, "oops");
-        let ended = ask_scripted(Dialect::OpenRouter, [failed(), failed(), whole("fine")]).await;
+        let ended = ask_scripted(Dialect::named("openrouter"), [failed(), failed(), whole("fine")]).await;
         assert_eq!(
             (ended.text(), ended.retries().len(), counted_retries(&ended)),
             ("fine", 2, 2),
             "{status}"
         );
-        let ended = ask_scripted(Dialect::OpenAi, [failed(), failed(), failed()]).await;
+        let ended = ask_scripted(Dialect::default(), [failed(), failed(), failed()]).await;
         assert!(ended.failed().2.contains(&format!("HTTP {status}: oops")), "{:?}", ended.outcome);
         assert_eq!((ended.retries().len(), counted_retries(&ended)), (2, 2), "{status}");
         // The failures of local servers are usually permanent.
-        for dialect in [Dialect::LlamaCpp, Dialect::Vllm, Dialect::Ollama, Dialect::LmStudio] {
+        for dialect in [
+            Dialect::named("llama-cpp"),
+            Dialect::named("vllm"),
+            Dialect::named("ollama"),
+            Dialect::named("lm-studio"),
+        ] {
             let ended = ask_scripted(dialect, [failed()]).await;
             assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status} {dialect:?}");
         }
     }
     let too_long = "This model's maximum context length is 4096 tokens";
-    let ended = ask_scripted(Dialect::OpenAi, [Reply::error(500, too_long)]).await;
+    let ended = ask_scripted(Dialect::default(), [Reply::error(500, too_long)]).await;
     assert_eq!((ended.failed().1, ended.retries().len()), ("context_overflow", 0));
     for status in [400, 404, 422, 501, 505, 530] {
-        let ended = ask_scripted(Dialect::OpenAi, [Reply::error(status, "oops")]).await;
+        let ended = ask_scripted(Dialect::default(), [Reply::error(status, "oops")]).await;
         assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status}");
     }
 }
@@ -105,13 +110,13 @@ async fn an_exhausted_quota_is_not_retried() {
         json!({"message": "suspended", "type": "exceeded_current_quota_error"}),
         anthropic,
     ] {
-        let ended = ask_scripted(Dialect::OpenAi, [refusal(429, &json!({"error": error}))]).await;
+        let ended = ask_scripted(Dialect::default(), [refusal(429, &json!({"error": error}))]).await;
         let (_, kind, detail, _) = ended.failed();
         assert_eq!((kind, ended.retries().len()), ("http_error", 0), "{detail}");
         assert!(detail.contains("the quota of the account is used up"), "{detail}");
     }
     let limited = json!({"error": {"message": "slow down", "type": "rate_limit_error"}});
-    let ended = ask_scripted(Dialect::OpenAi, [refusal(429, &limited), whole("fine")]).await;
+    let ended = ask_scripted(Dialect::default(), [refusal(429, &limited), whole("fine")]).await;
     assert_eq!((ended.text(), ended.retries().len()), ("fine", 1));
 }
 
@@ -123,12 +128,12 @@ async fn an_overload_in_a_stream_is_retried_before_any_output() {
     let stream = |before: &str| Reply::with([Piece::Bytes(format!("{before}{overloaded}")), Piece::End]);
     let role = event(&json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}));
     for (before, dialect, retries) in [
-        (String::new(), Dialect::OpenAi, 2),
-        (format!(": ping\n\n{role}"), Dialect::OpenRouter, 2),
-        (event(&delta("so far")), Dialect::OpenAi, 0),
-        (event(&json!({"choices": [{"delta": {"reasoning": "hm"}}]})), Dialect::OpenAi, 0),
-        (event(&call(0, "look", "{}")), Dialect::OpenAi, 0),
-        (String::new(), Dialect::Vllm, 0),
+        (String::new(), Dialect::default(), 2),
+        (format!(": ping\n\n{role}"), Dialect::named("openrouter"), 2),
+        (event(&delta("so far")), Dialect::default(), 0),
+        (event(&json!({"choices": [{"delta": {"reasoning": "hm"}}]})), Dialect::default(), 0),
+        (event(&call(0, "look", "{}")), Dialect::default(), 0),
+        (String::new(), Dialect::named("vllm"), 0),
     ] {
         let replies = (0..=retries).map(|_| stream(&before));
         let ended = ask_scripted(dialect, replies).await;
@@ -144,12 +149,14 @@ async fn an_overload_in_a_stream_is_retried_before_any_output() {
         json!({"code": 500, "message": "Overloaded", "type": "overloaded_error"}),
     ] {
         let failed = Reply::with([Piece::Bytes(event(&json!({"error": error}))), Piece::End]);
-        let ended = ask_scripted(Dialect::OpenAi, [failed, whole("fine")]).await;
+        let ended = ask_scripted(Dialect::default(), [failed, whole("fine")]).await;
         assert_eq!((ended.text(), ended.retries().len()), ("fine", 1), "{error}");
     }
+    // As after the status 500.
     let oops = event(&json!({"error": {"code": 500, "message": "oops"}}));
-    let ended = ask_scripted(Dialect::OpenAi, [Reply::with([Piece::Bytes(oops), Piece::End])]).await;
-    assert_eq!((ended.failed().1, ended.retries().len()), ("server_error", 0));
+    let replies = (0..3).map(|_| Reply::with([Piece::Bytes(oops.clone()), Piece::End]));
+    let ended = ask_scripted(Dialect::default(), replies).await;
+    assert_eq!((ended.failed().1, ended.retries().len()), ("server_error", 2));
 }
 
 /// The body of the request was sent.
@@ -164,7 +171,7 @@ async fn a_connection_that_is_lost_before_the_response_is_retried_twice() {
     let ended = ask(&worker(&server, config())).await;
     assert_eq!((ended.failed().1, ended.retries().len(), server.posts().len()), ("stream_incomplete", 2, 3));
     let server = Server::script([reset]);
-    let local = WorkerConfig { server: Capabilities::of(Dialect::LlamaCpp), ..config() };
+    let local = WorkerConfig { server: Capabilities::of(Dialect::named("llama-cpp")), ..config() };
     let ended = ask(&worker(&server, local)).await;
     assert_eq!((ended.failed().1, ended.retries().len()), ("stream_incomplete", 0));
 }
@@ -205,7 +212,7 @@ async fn a_loading_server_that_does_not_answer_is_retried() {
         }
     });
     let mut config = config();
-    config.server = Capabilities::of(Dialect::LlamaCpp);
+    config.server = Capabilities::of(Dialect::named("llama-cpp"));
     let ended = ask_for_hours(&Worker::start(config, echo(), transport)).await;
     assert_eq!((ended.text(), ended.retries().len()), ("fine", 1));
     assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());

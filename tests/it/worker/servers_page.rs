@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use deftool_chat::{BodyFallback, DIALECTS, FACTS, Feature, OptionalMember, Support, dialect_name};
+use deftool_chat::{BodyFallback, Dialect, Dialects, Feature, OptionalMember, Support};
 
 /// Start of the generated part.
 const GENERATED: &str = "| sent again | if the server reports |\n";
@@ -20,31 +20,72 @@ fn generated() -> String {
     page.push_str(
         "\n## Supported features\n\nAn empty cell means unknown: deftool assumes OpenAI's behaviour.\n\n| |",
     );
-    for dialect in DIALECTS {
-        write!(page, " {} |", dialect_name(dialect)).unwrap();
+    let programs: Vec<Dialect> =
+        Dialects::built_in().iter().filter(|dialect| dialect.features().next().is_some()).collect();
+    for dialect in &programs {
+        write!(page, " {} |", dialect.title()).unwrap();
     }
     page.push_str("\n|---|---|---|---|---|---|---|\n");
     for feature in Feature::ALL {
         write!(page, "| {} |", feature.title()).unwrap();
-        for dialect in DIALECTS {
-            let fact = FACTS.iter().find(|fact| fact.dialect == dialect && fact.feature == feature);
-            match fact {
-                Some(fact) => write!(page, " {}: {} |", support(fact.support), fact.detail).unwrap(),
+        for dialect in &programs {
+            let row = dialect.features().find(|row| row.feature == feature);
+            match row {
+                Some(row) => write!(page, " {}: {} |", support(row.support), row.detail).unwrap(),
                 None => page.push_str(" |"),
             }
         }
         page.push('\n');
     }
     page.push_str("\n### Sources\n\n| server | about | source |\n|---|---|---|\n");
-    for fact in FACTS {
-        writeln!(page, "| {} | {} | {} |", dialect_name(fact.dialect), fact.feature.title(), fact.source)
-            .unwrap();
+    for dialect in &programs {
+        for row in dialect.features() {
+            writeln!(page, "| {} | {} | {} |", dialect.title(), row.feature.title(), row.source).unwrap();
+        }
+    }
+    page.push_str(DIALECTS);
+    for dialect in Dialects::built_in().iter() {
+        let hosts: Vec<String> = dialect.hosts().iter().map(|host| format!("`{host}`")).collect();
+        writeln!(
+            page,
+            "| `{}` | {} | {} | {} |",
+            dialect.name(),
+            dialect.title(),
+            hosts.join(", "),
+            dialect.source()
+        )
+        .unwrap();
     }
     page.push_str(TEMPLATES);
     page.push_str(include_str!("../../interop/expected.md"));
     page.push_str(LIMITS);
     page
 }
+
+const DIALECTS: &str = "
+## Dialects
+
+What deftool knows of a vendor or server program is one file of `crates/chat/dialects`: its hosts and probes, what its errors and finish reasons
+mean, where they name a delay, and what its models write and read. Each row has its source and an example of what the server sends. An error
+that a row recognises by its text counts from any server, because gateways pass on the errors of others; a number counts only from its own
+vendor.
+
+A project can add its own, as a [preview](preview.md): `check` knows the keys, and `:dialect` of a worker selects it.
+
+```eld
+(defproject :preview (dialects))
+(defdialect :name \"gateway\"
+ :like openai
+ :errors ((:says [\"prompt was trimmed\"] :means overflow)
+          (:code [\"7001\"] :means quota))
+ :finish ((:reasons [\"upstream_gone\"] :means failed))
+ :delays ((:says \"come back in\")))
+(defworker :name \"w\" :endpoint \"https://llm.example.com/v1\" :dialect gateway)
+```
+
+| dialect | | hosts | documentation |
+|---|---|---|---|
+";
 
 const TEMPLATES: &str = "
 ## What models read

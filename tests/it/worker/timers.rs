@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deftool_chat::Capabilities;
+use deftool_chat::Dialect;
 use deftool_chat::request::{Event, FailReason};
-use deftool_lang::spec::{Dialect, Timers};
+use deftool_lang::spec::Timers;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool_test_support::server::{Act, Answer, Server, delta, event, finish};
 use deftool_worker::{SubmitRequest, Worker};
@@ -68,12 +69,12 @@ fn the_defaults_match_the_documentation() {
 #[tokio::test(start_paused = true)]
 async fn headers_time_out_after_30_s_or_10_min_if_servers_queue_silently() {
     for (dialect, limit) in [
-        (Dialect::OpenAi, 30),
-        (Dialect::Vllm, 30),
-        (Dialect::OpenRouter, 30),
-        (Dialect::LlamaCpp, 600),
-        (Dialect::Ollama, 600),
-        (Dialect::LmStudio, 600),
+        (Dialect::default(), 30),
+        (Dialect::named("vllm"), 30),
+        (Dialect::named("openrouter"), 30),
+        (Dialect::named("llama-cpp"), 600),
+        (Dialect::named("ollama"), 600),
+        (Dialect::named("lm-studio"), 600),
     ] {
         let mut config = config();
         config.server = Capabilities::of(dialect);

@@ -13,49 +13,24 @@ use deftool_lang::spec::Api;
 use deftool_lang::tool::{Attachment, MediaType};
 use serde_json::{Value, json};
 
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::change::BodyFallback;
+use super::model::{BodyForm, ChatRequest};
 use super::shape::join;
-use crate::dialect::Feature;
+use crate::dialect::{Feature, ImageLimits};
 use crate::message::Message;
 
 /// The text before the images of results in a message of their own.
 const OF_RESULTS: &str = "The images and audio of the results above, in their order:";
 
-/// What a server accepts in one request.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// Maximum size of an image in base64, in bytes.
-    image: u64,
-    /// Maximum width and height of an image, in pixels.
-    side: u32,
-    /// Maximum number of images.
-    count: usize,
-    /// A number of images. With more of them, none may have more than these pixels in width or height.
-    many: Option<(usize, u32)>,
-    /// Maximum size of all images in base64, in bytes.
-    total: u64,
-}
-
-/// The limits of a server that is not in [`LIMITS`]: 20 MB per image, 500 images and 50 MB per request. Source:
-/// platform.openai.com/docs/guides/images-vision.
-const OTHERS: Limits =
-    Limits { image: 27_000_000, side: u32::MAX, count: 500, many: None, total: 50_000_000 };
-
-/// Parts of names of models and of URLs, their limits, and the source. A request to Anthropic may have 32 MB with its
-/// text.
-const LIMITS: &[(&[&str], Limits, &str)] = &[
-    (
-        &["claude", "api.anthropic.com"],
-        Limits { image: 5_242_880, side: 8_000, count: 100, many: Some((20, 2_000)), total: 30_000_000 },
-        "platform.claude.com/docs/en/build-with-claude/vision; `image exceeds 5 MB maximum`, 2026-04; `exceed max allowed \
-         size for many-image requests: 2000 pixels`, anthropics/claude-code#13480, 2025-12",
-    ),
-    (
-        &["api.groq.com"],
-        Limits { image: 4_000_000, side: u32::MAX, count: 5, many: None, total: 4_000_000 },
-        "console.groq.com/docs/vision, 2026-11",
-    ),
-];
+/// The limits of a server that is not known to have others.
+const NO_LIMITS: ImageLimits = ImageLimits {
+    size: u64::MAX,
+    side: u32::MAX,
+    count: usize::MAX,
+    many: None,
+    many_side: u32::MAX,
+    total: u64::MAX,
+};
 
 /// Why an attachment is not sent that a server rejected, alone or with others of the request.
 const REJECTED: &str = "the server rejected the request with it";
@@ -97,7 +72,7 @@ pub(super) fn sent_attachments<'m>(
 /// Selects the attachments of a request, the newest first.
 struct Selection {
     form: BodyForm,
-    limits: Limits,
+    limits: ImageLimits,
     takes_audio: bool,
     /// The number of images so far, and their size in base64.
     count: usize,
@@ -112,13 +87,10 @@ struct Selection {
 impl Selection {
     fn new(request: &ChatRequest, form: BodyForm) -> Self {
         let model = request.model.to_ascii_lowercase();
-        let url = request.source.url.to_ascii_lowercase();
-        let applies = |names: &[&str]| names.iter().any(|name| model.contains(name) || url.contains(name));
-        let known = LIMITS.iter().find(|(names, ..)| applies(names));
         let takes_audio = form.effective_api() == Api::ChatCompletions
             && form.server.supports(Feature::Audio)
             && form.server.audio.unwrap_or_else(|| model.contains("audio"));
-        let limits = known.map_or(OTHERS, |(_, limits, _)| *limits);
+        let limits = form.server.dialect.image_limits(&model).unwrap_or(NO_LIMITS);
         Self {
             form,
             limits,
@@ -180,8 +152,8 @@ impl Selection {
             return Some(String::from("the server takes no images of results"));
         }
         let size = attachment.size().div_ceil(3) * 4;
-        if size > limits.image {
-            return Some(format!("larger than the server's limit of {} bytes in base64", limits.image));
+        if size > limits.size {
+            return Some(format!("larger than the server's limit of {} bytes in base64", limits.size));
         }
         if attachment.longest_side().is_some_and(|side| side > limits.side) {
             return Some(format!("more than {} pixels wide or high, the server's limit", limits.side));
@@ -190,8 +162,9 @@ impl Selection {
             self.unsent.rejected.push(attachment.clone());
             return Some(String::from(REJECTED));
         }
-        let is_large = limits.many.is_some_and(|(_, side)| attachment.longest_side() > Some(side));
-        if let Some((count, side)) = limits.many
+        let is_large = limits.many.is_some() && attachment.longest_side() > Some(limits.many_side);
+        let side = limits.many_side;
+        if let Some(count) = limits.many
             && (is_large || self.has_large)
             && self.count >= count
         {

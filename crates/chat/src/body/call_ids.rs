@@ -9,7 +9,9 @@ use std::sync::Arc;
 use deftool_lang::spec::Api;
 use deftool_lang::text::fnv1a;
 
-use super::model::{BodyFallback, BodyForm};
+use super::change::BodyFallback;
+use super::model::BodyForm;
+use crate::dialect::CallIds;
 use crate::message::{Message, portable_id};
 
 /// A rule for the ids of calls.
@@ -25,24 +27,14 @@ enum IdRule {
     Nine,
 }
 
-/// The parts of names of models, and their rule for ids: Mistral's validator and templates, Anthropic, `OpenAI`.
-const ID_RULES: &[(&[&str], IdRule)] = &[
-    (&["mistral", "mixtral", "ministral", "magistral", "devstral", "codestral", "pixtral"], IdRule::Nine),
-    (&["claude"], IdRule::Name),
-    (&["gpt-3", "gpt-4", "gpt-5", "chatgpt"], IdRule::AtMost(40)),
-];
-
 /// Replaces the ids that the server rejects. A result keeps the id of its call.
 pub(super) fn with_valid_ids<'m>(
     mut messages: Cow<'m, [Arc<Message>]>,
     model: &str,
     form: BodyForm,
 ) -> Cow<'m, [Arc<Message>]> {
-    let rule = if form.fallbacks.has(BodyFallback::PortableIds) {
-        IdRule::Nine
-    } else {
-        id_rule(model, form.effective_api())
-    };
+    let rule =
+        if form.fallbacks.has(BodyFallback::PortableIds) { IdRule::Nine } else { id_rule(model, form) };
     for number in 0..messages.len() {
         let Some(message) = messages.get(number) else { break };
         let is_valid = match &**message {
@@ -76,12 +68,13 @@ pub(super) fn with_valid_ids<'m>(
     messages
 }
 
-fn id_rule(model: &str, api: Api) -> IdRule {
-    let model = model.to_ascii_lowercase();
-    let of_model = ID_RULES.iter().find(|(names, _)| names.iter().any(|name| model.contains(name)));
-    match (of_model.map_or(IdRule::Any, |(_, rule)| *rule), api) {
-        (IdRule::AtMost(_), Api::Responses) => IdRule::AtMost(64),
-        (rule, _) => rule,
+fn id_rule(model: &str, form: BodyForm) -> IdRule {
+    match (form.server.dialect.call_ids(model), form.effective_api()) {
+        (Some(CallIds::FortyBytes), Api::Responses) => IdRule::AtMost(64),
+        (Some(CallIds::FortyBytes), Api::ChatCompletions | Api::Messages) => IdRule::AtMost(40),
+        (Some(CallIds::Name), _) => IdRule::Name,
+        (Some(CallIds::NineLetters), _) => IdRule::Nine,
+        (None, _) => IdRule::Any,
     }
 }
 
@@ -136,7 +129,7 @@ mod tests {
             assert_eq!(call["id"], messages[2]["tool_call_id"], "{model}: {id}");
             assert_eq!(call["id"] == id, is_kept, "{model}: {id}");
             assert_eq!(call["extra_content"], 1, "{model}: {id}");
-            assert!(id_rule(model, Api::ChatCompletions).accepts(call["id"].as_str().unwrap()));
+            assert!(id_rule(model, BodyForm::default()).accepts(call["id"].as_str().unwrap()));
         }
     }
 }

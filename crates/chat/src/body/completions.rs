@@ -119,7 +119,7 @@ fn encode_message(message: &Message, empty: bool) -> Item<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::BodyFallbacks;
+    use super::super::change::BodyFallbacks;
     use super::*;
     use crate::BodyFallback;
     use crate::MessageToolCall;

@@ -12,10 +12,11 @@ use serde_json::{Map, Value};
 
 use super::attachments::{Unsent, attachment_bytes, sent_attachments};
 use super::call_ids::with_valid_ids;
+use super::change::BodyFallback;
 use super::completions::ChatCompletions;
 use super::format::{BodyFormat, Group, push};
 use super::messages::Messages;
-use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
+use super::model::{BodyForm, ChatRequest, ItemForm};
 use super::responses::Responses;
 use super::returned::returned_messages;
 use super::shape::shape_messages;

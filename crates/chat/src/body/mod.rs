@@ -6,7 +6,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `model` | the request, the form of its body, the fallbacks |
+//! | `model`, `change`, `optional` | the request, the form of its body, the fallbacks |
 //! | `format`, `completions`, `responses`, `messages` | the format of bodies for each API |
 //! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
 //! | `returned`, `call_ids` | the parts of earlier replies that go back to their server, and the ids of calls |
@@ -17,6 +17,7 @@
 
 mod attachments;
 mod call_ids;
+pub(crate) mod change;
 mod completions;
 mod encode;
 #[cfg(test)]
@@ -34,11 +35,12 @@ mod tool_offer;
 mod truncation;
 
 pub(crate) use attachments::remove_rejected;
+pub use change::{BodyFallback, BodyFallbacks};
 pub use encode::{Body, BodyEncoder};
-pub use model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
+pub use model::{BodyForm, ChatRequest};
 pub use optional::OptionalMember;
 pub use params::OWN_MEMBERS;
-pub use retry::{next_body_fallback, refuses_tools};
+pub use retry::next_body_fallback;
 pub(crate) use shape::{join, merge, pair_calls};
 pub use tool_offer::requires_call;
 pub use truncation::truncation_warning;

@@ -1,9 +1,9 @@
 //! The parameters of a request: the members that a server accepts, and their names.
 
-use deftool_lang::spec::Dialect;
 use serde_json::{Map, Value};
 
-use super::model::{BodyFallback, BodyFallbacks, ChatRequest};
+use super::change::{BodyFallback, BodyFallbacks};
+use super::model::ChatRequest;
 use crate::dialect::{Capabilities, Feature};
 
 /// Members that are set by this program and ignored in `params`.
@@ -69,7 +69,7 @@ pub(super) fn add_extras(
         PROGRESS_MEMBERS.into_iter().for_each(&mut add);
     }
     // Other servers default to true.
-    if server.dialect == Dialect::LlamaCpp && has_tools && server.parallel_calls == Some(true) {
+    if server.supports(Feature::ParallelToolCalls) && has_tools && server.parallel_calls == Some(true) {
         add("parallel_tool_calls");
     }
 }

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use deftool_lang::spec::Dialect;
-
 use super::attachments::responses_parts;
+use super::change::BodyFallback;
 use super::format::{BodyFormat, Group, push_item};
-use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
+use super::model::{BodyForm, ChatRequest, ItemForm};
 use super::returned::response_items;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::Message;
@@ -96,7 +95,7 @@ const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 /// Whether to request encrypted reasoning: from a hosted server, unless its model is known not to reason. `OpenAI` answers
 /// 400 for such a model; a fallback then omits it.
 fn takes_encrypted_reasoning(model: &str, form: BodyForm) -> bool {
-    let is_hosted = matches!(form.server.dialect, Dialect::OpenAi | Dialect::OpenRouter);
+    let is_hosted = form.server.is_hosted();
     let reasons = !["gpt-3", "gpt-4", "chatgpt"].iter().any(|name| model.contains(name));
     is_hosted && reasons && !form.fallbacks.has(BodyFallback::NoEncryptedReasoning)
 }
@@ -197,7 +196,7 @@ fn flatten_format(format: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::BodyFallbacks;
+    use super::super::change::BodyFallbacks;
     use super::*;
     use crate::Api;
     use crate::message::MessageToolCall;

@@ -9,26 +9,22 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{BodyFallback, BodyForm, ChatRequest, ItemForm};
+use super::change::BodyFallback;
+use super::model::{BodyForm, ChatRequest, ItemForm};
+use crate::dialect::ReasoningScope;
 use crate::message::{Message, MessageToolCall};
-use crate::received::{Opaque, Received, ReplySource};
-
-/// Models and hosts that read the state of a reply only until the next user message, with the source. Others get it
-/// with the whole conversation: their templates and servers select what they read. `OpenRouter` is not listed, because
-/// some of its models require it in each request.
-const UNTIL_NEXT_PROMPT: &[(&str, &str)] = &[
-    ("gpt-oss", "openai-harmony: analysis before a final message is dropped"),
-    ("deepseek-v3", "api-docs.deepseek.com, guide \"Thinking mode\", 2025-12"),
-    ("api.groq.com", "console.groq.com, guide \"Reasoning\", 2026-07"),
-    ("api.cerebras.ai", "inference-docs.cerebras.ai, guide \"Reasoning\", 2026-09"),
-];
+use crate::received::{Opaque, Received};
 
 /// Returns the messages of a request with the parts that its server sent and still reads. A message without other content
 /// is left out with its parts.
 pub(super) fn returned_messages(request: &ChatRequest, form: BodyForm) -> Cow<'_, [Arc<Message>]> {
     let prompt = |message: &Arc<Message>| matches!(**message, Message::User { .. });
     let last_prompt = request.messages.iter().rposition(prompt).unwrap_or(0);
-    let first = if until_next_prompt(&request.source) { last_prompt } else { 0 };
+    // The templates and servers of others select what they read.
+    let first = match form.server.dialect.reasoning_scope(&request.source.model) {
+        ReasoningScope::UntilNextPrompt => last_prompt,
+        ReasoningScope::Always => 0,
+    };
     let mut messages = Cow::Borrowed(request.messages.as_slice());
     let mut emptied = Vec::new();
     for (number, message) in request.messages.iter().enumerate() {
@@ -62,11 +58,6 @@ fn replace(messages: &mut Cow<'_, [Arc<Message>]>, number: usize, changed: Messa
     if let Some(message) = messages.to_mut().get_mut(number) {
         *message = Arc::new(changed);
     }
-}
-
-fn until_next_prompt(source: &ReplySource) -> bool {
-    let model = source.model.to_ascii_lowercase();
-    UNTIL_NEXT_PROMPT.iter().any(|(name, _)| model.contains(name) || source.url.contains(name))
 }
 
 /// Returns the parts of a message with calls and the members that the server requires although the reply lacks them,
@@ -309,6 +300,7 @@ pub(super) fn kind_of(item: &Value) -> &str {
 mod tests {
     use super::super::fixtures::{request, sent};
     use super::*;
+    use crate::ReplySource;
 
     #[test]
     fn state_goes_back_only_to_its_url_and_model() {
@@ -364,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_message_with_state_and_without_text_has_an_empty_string_on_request() {
-        let fallbacks = super::super::model::BodyFallbacks::from(vec![BodyFallback::EmptyContent]);
+        let fallbacks = super::super::change::BodyFallbacks::from(vec![BodyFallback::EmptyContent]);
         let body = request("m", "1").encode_body(BodyForm { fallbacks, ..BodyForm::default() }).to_value();
         let message = &body["messages"][1];
         assert_eq!((&message["content"], &message["reasoning_content"]), (&json!(""), &json!("hm")));

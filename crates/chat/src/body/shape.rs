@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::model::{BodyFallback, BodyFallbacks};
+use super::change::{BodyFallback, BodyFallbacks};
 use crate::message::{Message, MessageToolCall};
 
 /// Returns `messages` with `fallbacks` applied.

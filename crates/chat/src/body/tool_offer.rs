@@ -12,7 +12,8 @@ use std::sync::Arc;
 use deftool_lang::spec::Api;
 use serde_json::Value;
 
-use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::change::BodyFallback;
+use super::model::{BodyForm, ChatRequest};
 use crate::dialect::Feature;
 use crate::message::Message;
 
@@ -117,9 +118,9 @@ fn was_called(name: &str, messages: &[Arc<Message>]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use deftool_lang::spec::Dialect;
+    use crate::dialect::Dialect;
 
-    use super::super::model::BodyFallbacks;
+    use super::super::change::BodyFallbacks;
     use super::*;
     use crate::dialect::Capabilities;
     use crate::message::MessageToolCall;
@@ -153,23 +154,26 @@ mod tests {
         let named = json!({"type": "function", "function": {"name": "f"}});
         let both = || vec![String::from("f"), String::from("g")];
         let alone = || (vec![String::from("f")], json!("required"));
-        assert_eq!(offered(&named, Dialect::OpenAi, &[], false), (both(), named.clone()));
-        assert_eq!(offered(&named, Dialect::Vllm, &[], false), (both(), named.clone()));
-        for dialect in [Dialect::LlamaCpp, Dialect::LmStudio, Dialect::Ollama] {
+        assert_eq!(offered(&named, Dialect::default(), &[], false), (both(), named.clone()));
+        assert_eq!(offered(&named, Dialect::named("vllm"), &[], false), (both(), named.clone()));
+        for dialect in [Dialect::named("llama-cpp"), Dialect::named("lm-studio"), Dialect::named("ollama")] {
             assert_eq!(offered(&named, dialect, &[], false), alone());
         }
-        assert_eq!(offered(&named, Dialect::OpenAi, &[BodyFallback::ToolAlone], false), alone());
-        assert_eq!(offered(&named, Dialect::LlamaCpp, &[BodyFallback::NoToolChoice], false).1, Value::Null);
+        assert_eq!(offered(&named, Dialect::default(), &[BodyFallback::ToolAlone], false), alone());
+        assert_eq!(
+            offered(&named, Dialect::named("llama-cpp"), &[BodyFallback::NoToolChoice], false).1,
+            Value::Null
+        );
         // After the call, the model is free to choose.
-        assert_eq!(offered(&named, Dialect::OpenAi, &[], true), (both(), Value::Null));
-        assert_eq!(offered(&named, Dialect::LlamaCpp, &[], true), (both(), Value::Null));
+        assert_eq!(offered(&named, Dialect::default(), &[], true), (both(), Value::Null));
+        assert_eq!(offered(&named, Dialect::named("llama-cpp"), &[], true), (both(), Value::Null));
         let gone = json!({"type": "function", "function": {"name": "gone"}});
-        assert_eq!(offered(&gone, Dialect::OpenAi, &[], false), (both(), Value::Null));
+        assert_eq!(offered(&gone, Dialect::default(), &[], false), (both(), Value::Null));
         let among = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}});
-        assert_eq!(offered(&among, Dialect::OpenAi, &[], false), (both(), among.clone()));
-        assert_eq!(offered(&among, Dialect::LlamaCpp, &[], false), alone());
+        assert_eq!(offered(&among, Dialect::default(), &[], false), (both(), among.clone()));
+        assert_eq!(offered(&among, Dialect::named("llama-cpp"), &[], false), alone());
         for word in ["auto", "required", "none"] {
-            assert_eq!(offered(&json!(word), Dialect::LlamaCpp, &[], true), (both(), json!(word)));
+            assert_eq!(offered(&json!(word), Dialect::named("llama-cpp"), &[], true), (both(), json!(word)));
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn truncation_warning(server: Capabilities, sent: &Body, usage: Usage) -> Op
 
 #[cfg(test)]
 mod tests {
-    use deftool_lang::spec::Dialect;
+    use crate::dialect::Dialect;
 
     use super::*;
     use crate::{Api, BodyForm, ChatRequest, Message};
@@ -47,14 +47,14 @@ mod tests {
         };
         let (short, words) = (body(Api::ChatCompletions, "hello"), "word ".repeat(10_000));
         let long = body(Api::ChatCompletions, &words);
-        let ollama = of(Dialect::Ollama, Some(4096));
+        let ollama = of(Dialect::named("ollama"), Some(4096));
         assert_eq!(truncation_warning(ollama, &short, usage(20)), None);
         assert!(truncation_warning(ollama, &short, usage(4095)).unwrap().contains("4096 tokens"));
         assert!(truncation_warning(ollama, &long, usage(2100)).is_some());
         assert!(truncation_warning(ollama, &short, usage(u64::MAX)).is_some());
         let over_responses = body(Api::Responses, &words);
         assert!(truncation_warning(ollama, &over_responses, usage(2100)).is_some());
-        assert_eq!(truncation_warning(of(Dialect::Ollama, None), &long, usage(2100)), None);
-        assert_eq!(truncation_warning(of(Dialect::LlamaCpp, Some(4096)), &long, usage(4096)), None);
+        assert_eq!(truncation_warning(of(Dialect::named("ollama"), None), &long, usage(2100)), None);
+        assert_eq!(truncation_warning(of(Dialect::named("llama-cpp"), Some(4096)), &long, usage(4096)), None);
     }
 }

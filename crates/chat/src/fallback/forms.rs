@@ -6,17 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::families::Family;
 use super::grammar::Token;
 
-/// Hosts whose calls are native. A leading dot matches every host of the domain. Gateways are not included, nor are
-/// vendors whose servers are known to leak the text of calls.
-const NATIVE_HOSTS: [&str; 6] = [
-    "api.openai.com",
-    ".openai.azure.com",
-    "api.anthropic.com",
-    "generativelanguage.googleapis.com",
-    "api.x.ai",
-    "api.mistral.ai",
-];
-
 /// A set of forms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Family>", into = "Vec<Family>")]
@@ -35,18 +24,6 @@ impl FormSet {
         Family::ALL.iter().copied().filter(opens).collect()
     }
 
-    /// Returns the forms of the models with this name: the name of a repository, of a file or of a deployment.
-    pub fn of_name(name: &str) -> Self {
-        let name = name.to_ascii_lowercase();
-        let is_in_name = |word: &str| {
-            name.match_indices(word).any(|(at, _)| {
-                !name.get(..at).unwrap_or_default().ends_with(|before: char| before.is_ascii_alphanumeric())
-            })
-        };
-        let writes = |family: &Family| family.models().iter().any(|word| is_in_name(word));
-        Family::ALL.iter().copied().filter(writes).collect()
-    }
-
     /// Returns the forms of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
@@ -58,7 +35,7 @@ impl FormSet {
         self.0 == 0
     }
 
-    fn contains(self, family: Family) -> bool {
+    pub(crate) fn contains(self, family: Family) -> bool {
         self.0 & bit(family) != 0
     }
 }
@@ -97,11 +74,9 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Returns the forms of a model. `url`: the URL of the API. `reported`: the forms of the model's names and template
-    /// that its server reports.
-    pub fn of(url: &str, model: &str, reported: FormSet) -> Self {
-        let of_model = FormSet::of_name(model).union(reported);
-        Self { of_model, is_native: is_native(url), all_unmarked: false }
+    /// Returns the forms of a model. `is_native`: whether its server returns all calls itself.
+    pub(crate) fn of(of_model: FormSet, is_native: bool) -> Self {
+        Self { of_model, is_native, all_unmarked: false }
     }
 
     /// Returns the forms of a model that was instructed to write calls as text.
@@ -173,54 +148,14 @@ pub(crate) enum NotRead {
     Copy,
 }
 
-fn is_native(url: &str) -> bool {
-    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
-    NATIVE_HOSTS.iter().any(|known| host == *known || (known.starts_with('.') && host.ends_with(known)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn models_are_known_by_their_names() {
-        let forms = |families: &[Family]| families.iter().copied().collect::<FormSet>();
-        for (name, families) in [
-            ("Qwen/Qwen3-8B", &[Family::Hermes, Family::Qwen3Coder][..]),
-            ("unsloth/GLM-4.6-GGUF:Q4_K_M", &[Family::Glm]),
-            ("/models/gpt-oss-20b.gguf", &[Family::Harmony, Family::HarmonyStripped]),
-            ("starling-7b", &[]),
-            ("default", &[]),
-        ] {
-            assert_eq!(FormSet::of_name(name), forms(families), "{name}");
-        }
-        let both = FormSet::of_name("DeepSeek-R1-Distill-Qwen-7B");
-        assert!(both.contains(Family::DeepSeek) && both.contains(Family::Hermes));
-    }
 
     #[test]
     fn templates_name_their_forms() {
         let forms: Vec<Family> = FormSet::of_template("{{- '<|tool_calls_section_begin|>' }}").into();
         assert_eq!(forms, [Family::Kimi]);
         assert!(FormSet::of_template("{{ messages }}").is_empty());
-    }
-
-    #[test]
-    fn only_the_host_decides_that_calls_are_native() {
-        for (url, expected) in [
-            ("https://api.openai.com/v1", true),
-            ("https://me.openai.azure.com:443/openai", true),
-            ("https://api.x.ai", true),
-            ("https://openrouter.ai/api/v1/api.openai.com", false),
-            ("https://api.openai.com.example.org/v1", false),
-            ("https://api.openai.com@example.org/v1", false),
-            ("https://api.deepseek.com/v1", false),
-            ("http://127.0.0.1:8080/v1", false),
-            ("", false),
-        ] {
-            assert_eq!(is_native(url), expected, "{url}");
-        }
     }
 }

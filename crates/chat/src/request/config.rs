@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::repetition::{RepetitionThreshold, default_thresholds};
+use crate::dialect::Dialect;
 use crate::fallback::{FormSet, Forms};
 use crate::{Message, ReplySource};
 
@@ -21,6 +22,8 @@ pub struct RunConfig {
     /// The URL of the API, without secrets. Parts of replies that only their server can read go back only there.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
+    /// The dialect of the server.
+    pub dialect: Dialect,
     /// The worker's system message.
     pub system: Option<String>,
     /// The form in which system messages are sent.
@@ -63,6 +66,7 @@ impl Default for RunConfig {
             worker: String::from("default"),
             model: String::new(),
             url: String::new(),
+            dialect: Dialect::default(),
             system: None,
             system_messages: SystemMessages::default(),
             tool_budget: 8,
@@ -91,7 +95,7 @@ impl RunConfig {
 
     /// Returns the forms of calls written as text that are read.
     pub(super) fn forms(&self) -> Forms {
-        Forms::of(&self.url, &self.model, self.text_forms)
+        self.dialect.forms(&self.model, self.text_forms)
     }
 
     /// Returns the configuration with the request's own model and parameters.

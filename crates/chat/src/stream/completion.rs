@@ -5,7 +5,6 @@
 use super::api_decoder::ApiDecoder;
 use super::assemble::{Assembled, Assembler};
 use super::chunk::{Choice, Chunk, Delta, decode_chunk};
-use super::http_error::classify_stream_error;
 use super::loose::Loose;
 use super::opaque::OpaqueReader;
 use super::reply_state::{ReplyContent, ReplyState};
@@ -76,7 +75,7 @@ impl Completion {
     /// Takes one chunk. `data` is its JSON.
     fn on_chunk(&mut self, chunk: &mut Chunk<'_>, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) {
         if chunk.has_error() {
-            state.set_error(|| classify_stream_error(data));
+            state.set_server_error(data);
         }
         state.set_id(&chunk.id);
         state.set_model(&chunk.model);
@@ -118,7 +117,7 @@ impl Completion {
             state.finish_reason = Some(reason.to_owned());
         }
         if choice.has_error() {
-            state.set_error(|| classify_stream_error(choice.error.to_json().as_bytes()));
+            state.set_server_error(choice.error.to_json().as_bytes());
         }
     }
 

@@ -33,13 +33,14 @@ use serde_json::Value;
 use super::api_decoder::ApiDecoder;
 use super::chunk::decode_chunk;
 use super::completion::Completion;
-use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
+use super::http_error::{MAX_MESSAGE_BYTES, text_of_body};
 use super::messages::MessageReply;
 use super::repair::{Repaired, repair_json};
 use super::reply_state::{BodyEnd, ReplyContent, ReplyState, local_error};
 use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
+use crate::dialect::Tables;
 use crate::event::ChatEvent;
 
 /// The end of the transport.
@@ -115,6 +116,13 @@ impl StreamDecoder {
             body: Body::Unknown(LeadingBlanks::default()),
             reply: PartialReply { state, api_decoder, body_start: Vec::new(), lost_frames: 0, half: None },
         }
+    }
+
+    /// Explains errors and finish reasons by `tables`. Called before the first read.
+    #[must_use]
+    pub fn with_tables(mut self, tables: Tables) -> Self {
+        self.reply.state = ReplyState::new(tables);
+        self
     }
 
     /// Takes one read and appends its events to `events`.
@@ -269,10 +277,10 @@ impl PartialReply {
     fn on_frame(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) {
         match frame.kind {
             _ if self.is_over() => {}
-            FrameKind::Error => self.state.set_error(|| classify_stream_error(frame.data)),
+            FrameKind::Error => self.state.set_server_error(frame.data),
             FrameKind::Data => self.on_data(frame.data, sink),
             FrameKind::UnknownField if is_error_json(frame.data) => {
-                self.state.set_error(|| classify_stream_error(frame.data));
+                self.state.set_server_error(frame.data);
             }
             FrameKind::UnknownField => self.count_lost(frame.data),
         }
@@ -406,7 +414,7 @@ impl PartialReply {
             && let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(value)
             && ["detail", "message"].iter().any(|name| members.contains_key(*name))
         {
-            self.state.set_error(|| classify_stream_error(value));
+            self.state.set_server_error(value);
         }
     }
 

@@ -8,36 +8,37 @@
 use deftool_lang::text::is_readable;
 use serde_json::{Map, Value};
 
+use crate::dialect::{ErrorMeaning, Report, Tables};
 use crate::event::{ServerError, ServerErrorKind};
 
 /// Maximum length of a message, and of the part of a body that is kept for one.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
 
-/// Classifies an HTTP answer whose status is not 2xx, by the status first, then by its body: an `error` object,
+/// Classifies an HTTP answer whose status is not 2xx, by the rows of its tables. The message is that of an `error` object,
 /// `message` or `detail`, an `error` string, the title of an HTML page, or plain text.
-pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
-    let report = match serde_json::from_slice::<Value>(body) {
-        Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => ErrorReport { message: text_of_body(body), ..ErrorReport::default() },
-    };
-    let kind = kind_of(Some(status), &report).unwrap_or(ServerErrorKind::Http);
-    let message = if report.message.is_empty() { format!("HTTP status {status}") } else { report.message };
-    ServerError { kind, message, code: Some(status), failed_generation: report.failed_generation }
+pub fn classify_http_error(tables: Tables, status: u16, body: &[u8]) -> ServerError {
+    let report = ErrorReport { code: Some(status), ..ErrorReport::of(body) };
+    let error = report.explain(tables, ServerErrorKind::Http, body);
+    let message = if error.message.is_empty() { format!("HTTP status {status}") } else { error.message };
+    ServerError { message, ..error }
+}
+
+/// Returns the parts of an error that rows are compared with.
+#[cfg(test)]
+pub(crate) fn report_of(status: u16, body: &[u8]) -> Report {
+    let report = ErrorReport { code: Some(status), ..ErrorReport::of(body) };
+    Report { status: report.code, codes: report.labels, message: report.message }
 }
 
 /// Classifies an error inside a stream (HTTP status 200), from JSON or plain text.
-pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
-    let report = match serde_json::from_slice::<Value>(data) {
-        Ok(value) => ErrorReport::from_json(&value),
-        Err(_) => ErrorReport { message: text_of_body(data), ..ErrorReport::default() },
-    };
-    let kind = kind_in_stream(&report).unwrap_or(ServerErrorKind::Server);
-    let message = if report.message.is_empty() {
+pub(super) fn classify_stream_error(tables: Tables, data: &[u8]) -> ServerError {
+    let error = ErrorReport::of(data).explain(tables, ServerErrorKind::Server, data);
+    let message = if error.message.is_empty() {
         String::from("the server reported an error without a message")
     } else {
-        report.message
+        error.message
     };
-    ServerError { kind, message, code: report.code, failed_generation: report.failed_generation }
+    ServerError { message, ..error }
 }
 
 /// Returns the start of a body as text for a message: the title of an HTML page, or the text, sanitised and truncated.
@@ -70,7 +71,7 @@ fn text_of_page(body: &str) -> String {
 #[derive(Debug, Default)]
 struct ErrorReport {
     message: String,
-    /// The `type`, and the `code` if it is not a number. They determine the kind.
+    /// The types, codes, statuses and other identifiers.
     labels: Vec<String>,
     code: Option<u16>,
     failed_generation: Option<String>,
@@ -79,10 +80,48 @@ struct ErrorReport {
 }
 
 impl ErrorReport {
-    fn from_json(value: &Value) -> Self {
-        let mut report = Self::default();
-        report.read(value, 0);
-        report
+    fn of(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => {
+                let mut report = Self::default();
+                report.read(&value, 0);
+                report
+            }
+            Err(_) => Self { message: text_of_body(body), ..Self::default() },
+        }
+    }
+
+    /// Compares the error with the rows. `kind`: that of an error without a row.
+    fn explain(self, tables: Tables, kind: ServerErrorKind, body: &[u8]) -> ServerError {
+        let report = Report { status: self.code, codes: self.labels, message: self.message };
+        let (meaning, changes) = tables.explain(&report);
+        let kind = match meaning {
+            // A different key would not help.
+            Some(ErrorMeaning::Unauthorized) if self.is_flagged => kind,
+            Some(ErrorMeaning::Overflow) => ServerErrorKind::ContextOverflow,
+            Some(ErrorMeaning::Quota) => ServerErrorKind::QuotaExhausted,
+            Some(ErrorMeaning::Busy) => ServerErrorKind::Unavailable,
+            Some(ErrorMeaning::Temporary) => ServerErrorKind::Temporary,
+            Some(ErrorMeaning::Loading) => ServerErrorKind::Loading,
+            Some(ErrorMeaning::Unauthorized) => ServerErrorKind::Unauthorized,
+            Some(ErrorMeaning::Rejected) => ServerErrorKind::Rejected,
+            Some(ErrorMeaning::UnparsedCall) => ServerErrorKind::UnparsedCall,
+            None => kind,
+        };
+        let delay = || {
+            let value = serde_json::from_slice(body).unwrap_or_default();
+            tables.delay(&value, &report.message)
+        };
+        let is_temporary = matches!(kind, ServerErrorKind::Unavailable | ServerErrorKind::Temporary);
+        let wait = is_temporary.then(delay).flatten();
+        ServerError {
+            kind,
+            code: self.code,
+            failed_generation: self.failed_generation,
+            changes: changes.to_vec(),
+            retry_after_ms: wait.map(|wait| wait.as_millis() as u64),
+            message: report.message,
+        }
     }
 
     /// Reads an error. Gateways nest errors: the innermost one is used.
@@ -97,8 +136,9 @@ impl ErrorReport {
                 for name in ["type", "code", "status", "status_code"] {
                     self.read_label(members.get(name));
                 }
-                // Anthropic: `details.error_code`.
+                // Anthropic: `details.error_code`. Google: `details[].violations[].quotaId`.
                 self.read_label(members.get("details").and_then(|details| details.get("error_code")));
+                self.read_quotas(members.get("details"));
                 if let Some(Value::String(text)) = members.get("failed_generation") {
                     self.failed_generation = Some(text.clone());
                 }
@@ -130,12 +170,21 @@ impl ErrorReport {
         match value {
             Some(Value::Number(number)) => {
                 self.code = number.as_u64().and_then(|code| u16::try_from(code).ok()).or(self.code);
+                self.labels.push(number.to_string());
             }
-            Some(Value::String(label)) => match label.parse() {
-                Ok(code) => self.code = Some(code),
-                Err(_) => self.labels.push(label.clone()),
-            },
+            Some(Value::String(label)) => {
+                self.code = label.parse().ok().or(self.code);
+                self.labels.push(label.clone());
+            }
             Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {}
+        }
+    }
+
+    fn read_quotas(&mut self, details: Option<&Value>) {
+        let details = details.and_then(Value::as_array).into_iter().flatten();
+        let violations = details.filter_map(|detail| detail.get("violations")?.as_array()).flatten();
+        for violation in violations.take(MAX_OTHERS) {
+            self.read_label(violation.get("quotaId"));
         }
     }
 
@@ -225,72 +274,6 @@ const MAX_OTHERS: usize = 7;
 /// Codes that a message may not contain: state of another key or model, a call id that is too long.
 const EXPLAINING_CODES: [&str; 2] = ["invalid_encrypted_content", "string_above_max_length"];
 
-/// Phrases that report a prompt that is too long, in lower case.
-const OVERFLOWS: &[&str] = &[
-    "exceed_context_size",
-    "context_length_exceeded",
-    "exceeds the available context size",
-    "exceeds context",
-    "exceed context",
-    "exceeds the context",
-    "maximum context length",
-    "context length of only",
-    "greater than the context length",
-    // SGLang, Gemini, xAI.
-    "longer than the model's context length",
-    "exceeds the maximum number of tokens",
-    "maximum prompt length",
-    "context window",
-    "context overflow",
-    "context size has been exceeded",
-    "prompt is too long",
-    "input is too long",
-];
-
-/// Labels of an exhausted quota, in lower case: OpenAI, Moonshot, Anthropic, MiniMax.
-const QUOTAS: &[&str] = &[
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "exceeded_current_quota_error",
-    "enforced_spend_limit_reached",
-    "insufficient_balance_error",
-];
-
-/// Returns the kind of an error in a stream. The status of its response is 200, so the labels count.
-fn kind_in_stream(report: &ErrorReport) -> Option<ServerErrorKind> {
-    let labels = report.labels.join(" ").to_ascii_lowercase();
-    let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
-    kind_of(report.code, report).or_else(|| {
-        if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
-            Some(ServerErrorKind::Unauthorized)
-        } else if has_label(&["unavailable_error", "timeout_error", "rate_limit", "overloaded", "loading"]) {
-            Some(ServerErrorKind::Unavailable)
-        } else {
-            None
-        }
-    })
-}
-
-/// Returns the kind that status or message determine, if any.
-fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
-    let labels = report.labels.join(" ").to_ascii_lowercase();
-    let message = report.message.to_ascii_lowercase();
-    let says =
-        |phrases: &[&str]| phrases.iter().any(|phrase| labels.contains(phrase) || message.contains(phrase));
-    // Sent with 429 or 403, which mean something else without the label.
-    if says(QUOTAS) {
-        return Some(ServerErrorKind::QuotaExhausted);
-    }
-    match status {
-        // A different key would not help.
-        Some(403) if report.is_flagged => return None,
-        Some(401 | 403) => return Some(ServerErrorKind::Unauthorized),
-        Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
-        Some(_) | None => {}
-    }
-    says(OVERFLOWS).then_some(ServerErrorKind::ContextOverflow)
-}
-
 /// Returns the text of a page, without tags, scripts and styles.
 fn without_tags(page: &str) -> String {
     let mut text = String::new();
@@ -337,10 +320,10 @@ mod tests {
 
     #[test]
     fn bodies_in_every_form_are_classified() {
-        use ServerErrorKind::{ContextOverflow, Http, Unauthorized, Unavailable};
+        use ServerErrorKind::{ContextOverflow, Http, Temporary, Unauthorized};
         let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
-            (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
-            (500, r#"{"error":"boom"}"#, Http, "boom"),
+            (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Temporary, "boom"),
+            (500, r#"{"error":"boom"}"#, Temporary, "boom"),
             // The name of the status next to the message, or empty members.
             (
                 400,
@@ -364,13 +347,13 @@ mod tests {
             (
                 502,
                 "<html><head><title>502 Bad\u{7} Gateway</title></head></html>",
-                Http,
+                Temporary,
                 "502 Bad\u{fffd} Gateway",
             ),
-            (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Http, "Oh no"),
-            (500, "Internal Server Error\n", Http, "Internal Server Error"),
-            (500, "\u{1b}[31mred", Http, "\u{fffd}[31mred"),
-            (504, "", Http, "HTTP status 504"),
+            (502, "<html><style>p{}</style><body><p>Oh <b>no</b></p></body></html>", Temporary, "Oh no"),
+            (500, "Internal Server Error\n", Temporary, "Internal Server Error"),
+            (500, "\u{1b}[31mred", Temporary, "\u{fffd}[31mred"),
+            (504, "", Temporary, "HTTP status 504"),
             (400, "null", Http, "HTTP status 400"),
             (401, r#"{"error":{"message":"Invalid API Key"}}"#, Unauthorized, "Invalid API Key"),
             (403, "no", Unauthorized, "no"),
@@ -380,33 +363,7 @@ mod tests {
                 Http,
                 "Your input was flagged: violence",
             ),
-            (
-                400,
-                r#"{"error":{"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."}}"#,
-                ContextOverflow,
-                "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
-            ),
-            (
-                400,
-                r#"{"code":"x","error":"This model's maximum prompt length is 131072 but the request contains 136973 tokens."}"#,
-                ContextOverflow,
-                "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
-            ),
-            (
-                400,
-                r#"{"object":"error","message":"The input (61709 tokens) is longer than the model's context length (40960 tokens)."}"#,
-                ContextOverflow,
-                "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
-            ),
-            (500, " a \t\t b\n\n  c ", Http, "a b\n\nc"),
-            (429, r#"{"error":{"message":"slow down"}}"#, Unavailable, "slow down"),
-            (503, r#"{"error":{"message":"Loading model","code":503}}"#, Unavailable, "Loading model"),
-            (
-                400,
-                r#"{"error":{"message":"This model's maximum context length is 2048","code":"context_length_exceeded"}}"#,
-                ContextOverflow,
-                "This model's maximum context length is 2048",
-            ),
+            (500, " a \t\t b\n\n  c ", Temporary, "a b\n\nc"),
             (
                 400,
                 r#"{"error":{"message":"too big","type":"exceed_context_size_error","n_prompt_tokens":6021,"n_ctx":1024}}"#,
@@ -415,33 +372,13 @@ mod tests {
             ),
         ];
         for (status, body, kind, message) in cases {
-            let error = classify_http_error(*status, body.as_bytes());
+            let error = classify_http_error(Tables::default(), *status, body.as_bytes());
             assert_eq!(
                 (error.kind, error.message.as_str(), error.code),
                 (*kind, *message, Some(*status)),
                 "{body}"
             );
         }
-    }
-
-    #[test]
-    fn an_exhausted_quota_is_not_a_rate_limit() {
-        for body in [
-            r#"{"error":{"message":"no","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-            r#"{"error":{"message":"no","type":"exceeded_current_quota_error"}}"#,
-            r#"{"type":"error","error":{"type":"rate_limit_error","message":"no",
-                "details":{"error_code":"enforced_spend_limit_reached"}}}"#,
-            r#"{"error":{"message":"no","type":"insufficient_balance_error","http_code":"429"}}"#,
-        ] {
-            let error = classify_http_error(429, body.as_bytes());
-            assert_eq!(
-                (error.kind, error.message.as_str()),
-                (ServerErrorKind::QuotaExhausted, "no"),
-                "{body}"
-            );
-        }
-        let limited = br#"{"error":{"type":"rate_limit_error","message":"slow down"}}"#;
-        assert_eq!(classify_http_error(429, limited).kind, ServerErrorKind::Unavailable);
     }
 
     #[test]
@@ -478,7 +415,11 @@ mod tests {
             ),
         ];
         for (body, message) in cases {
-            assert_eq!(classify_http_error(400, body.as_bytes()).message, message, "{body}");
+            assert_eq!(
+                classify_http_error(Tables::default(), 400, body.as_bytes()).message,
+                message,
+                "{body}"
+            );
         }
     }
 
@@ -486,27 +427,27 @@ mod tests {
     fn failed_generation_of_groq_is_kept() {
         let body = r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error",
             "code":"tool_use_failed","failed_generation":"<function=f>{}</function>"}}"#;
-        let error = classify_http_error(400, body.as_bytes());
+        let error = classify_http_error(Tables::default(), 400, body.as_bytes());
         assert_eq!(error.failed_generation.as_deref(), Some("<function=f>{}</function>"));
     }
 
     #[test]
     fn compressed_bytes_are_described_and_not_shown() {
         for body in [&b"\x1f\x8b"[..], b"\x1f\x8b\x08\x00\x00\x00\x00\x00\xff\xff\xfe"] {
-            let message = classify_http_error(502, body).message;
+            let message = classify_http_error(Tables::default(), 502, body).message;
             assert_eq!(message, "gzip-compressed data, which was not requested");
         }
     }
 
     #[test]
     fn messages_are_truncated_at_a_character_boundary() {
-        let error = classify_http_error(500, "é".repeat(3000).as_bytes());
+        let error = classify_http_error(Tables::default(), 500, "é".repeat(3000).as_bytes());
         assert_eq!(error.message.len(), MAX_MESSAGE_BYTES);
     }
 
     #[test]
     fn stream_errors_contain_their_code() {
-        use ServerErrorKind::{Server, Unauthorized, Unavailable};
+        use ServerErrorKind::{Temporary, Unauthorized, Unavailable};
         for (data, kind, code) in [
             (r#"{"code":"429","message":"wait"}"#, Unavailable, Some(429)),
             (r#"{"error":{"type":"unavailable_error","message":"x"}}"#, Unavailable, None),
@@ -515,17 +456,17 @@ mod tests {
             // A label beside a code.
             (r#"{"error":{"type":"overloaded_error","code":500,"message":"x"}}"#, Unavailable, Some(500)),
             (r#"{"error":{"type":"authentication_error","code":1,"message":"x"}}"#, Unauthorized, Some(1)),
-            (r#"{"error":{"code":502,"message":"x"}}"#, Server, Some(502)),
-            ("", Server, None),
+            (r#"{"error":{"code":502,"message":"x"}}"#, Temporary, Some(502)),
+            ("", ServerErrorKind::Server, None),
         ] {
-            let error = classify_stream_error(data.as_bytes());
+            let error = classify_stream_error(Tables::default(), data.as_bytes());
             assert_eq!((error.kind, error.code), (kind, code), "{data}");
         }
     }
 
     #[test]
     fn the_status_of_minimax_is_an_error() {
-        let error = classify_stream_error(
+        let error = classify_stream_error(Tables::default(),
             br#"{"id":"1","choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
         );
         assert_eq!((error.message.as_str(), error.code), ("insufficient balance", Some(1008)));

@@ -35,4 +35,6 @@ mod text_chunk;
 pub use arguments::MAX_CALLS;
 pub use decoder::{StreamDecoder, StreamNotes, TransportEnd};
 pub use http_error::classify_http_error;
+#[cfg(test)]
+pub(crate) use http_error::report_of;
 pub use sse::MAX_EVENT_BYTES;

@@ -4,9 +4,11 @@
 
 use super::arguments::MAX_CALLS;
 use super::assemble::{Assembled, LimitExceeded};
+use super::http_error::classify_stream_error;
 use super::loose::Loose;
+use crate::dialect::Tables;
 use crate::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
-use crate::finish::{FinishMeaning, finish_meaning, shown_finish_reason};
+use crate::finish::{FinishMeaning, shown_finish_reason};
 
 /// Maximum size of the text, the reasoning and the calls of one reply together.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
@@ -54,9 +56,14 @@ pub(super) struct ReplyState {
     size: usize,
     /// A limit was exceeded: the rest is not read.
     is_full: bool,
+    tables: Tables,
 }
 
 impl ReplyState {
+    pub(super) fn new(tables: Tables) -> Self {
+        Self { tables, ..Self::default() }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -138,6 +145,12 @@ impl ReplyState {
         true
     }
 
+    /// Stores an error of the server, from its JSON or plain text.
+    pub(super) fn set_server_error(&mut self, data: &[u8]) {
+        let tables = self.tables;
+        self.set_error(|| classify_stream_error(tables, data));
+    }
+
     /// Ends the reply because a limit was exceeded.
     pub(super) fn stop_at_limit(&mut self, limit: LimitExceeded) {
         self.is_full = true;
@@ -163,7 +176,7 @@ impl ReplyState {
 
     /// Returns the meaning of the finish reason, if it is known.
     pub(super) fn finish_meaning(&self) -> Option<FinishMeaning> {
-        self.finish_reason.as_deref().and_then(finish_meaning)
+        self.tables.finish_meaning(self.finish_reason.as_deref()?)
     }
 
     fn is_over(&self) -> bool {
@@ -178,8 +191,8 @@ impl ReplyState {
         broken: Option<String>,
     ) -> Reply {
         let is_over = self.is_over();
-        let failed =
-            self.finish_reason.as_ref().filter(|_| self.finish_meaning() == Some(FinishMeaning::Failed));
+        let finish = self.finish_meaning();
+        let failed = self.finish_reason.as_ref().filter(|_| finish == Some(FinishMeaning::Failed));
         let status = if let Some(error) = self.error {
             ReplyStatus::ServerError { error }
         } else if let Some(reason) = failed {
@@ -216,7 +229,7 @@ impl ReplyState {
 
 /// An error that this program detected.
 pub(super) fn local_error(message: String) -> ServerError {
-    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
+    ServerError::new(ServerErrorKind::Server, message)
 }
 
 fn too_many_calls() -> String {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::dialect::DialectSpec;
 use super::tool::{Tool, ToolKind};
 use super::tool_forms::{ToolForm, Wrapper};
 use super::worker::WorkerSpec;
@@ -16,6 +17,8 @@ pub struct Definitions {
     pub workers: Vec<WorkerSpec>,
     /// MCP servers, in source order.
     pub mcp_servers: Vec<McpServer>,
+    /// Dialects, in source order.
+    pub dialects: Vec<DialectSpec>,
     /// Silenced and raised rules, in source order.
     pub settings: Vec<ProjectSettings>,
     /// Functions and macros that make tools, and are not declared in `:tool-forms`.
@@ -31,7 +34,8 @@ impl Definitions {
     pub fn spans(&self) -> Vec<Span> {
         let tools = self.tools.iter().map(|tool| tool.span);
         let workers = self.workers.iter().map(|worker| worker.span);
-        let others = self.mcp_servers.iter().map(|server| server.span);
+        let servers = self.mcp_servers.iter().map(|server| server.span);
+        let others = servers.chain(self.dialects.iter().map(|dialect| dialect.span));
         tools.chain(workers).chain(others).chain(self.settings.iter().map(|settings| settings.span)).collect()
     }
 
@@ -40,6 +44,7 @@ impl Definitions {
         self.tools.retain(|tool| keep(tool.span));
         self.workers.retain(|worker| keep(worker.span));
         self.mcp_servers.retain(|server| keep(server.span));
+        self.dialects.retain(|dialect| keep(dialect.span));
         self.settings.retain(|settings| keep(settings.span));
         self.wrappers.retain(|wrapper| keep(wrapper.span()));
         self.preset_tools.retain(|name| keep(name.span));

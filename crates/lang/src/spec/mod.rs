@@ -7,6 +7,7 @@ mod bios;
 mod command;
 pub(crate) mod confirm;
 mod definitions;
+mod dialect;
 mod file_kind;
 pub(crate) mod form;
 mod format;
@@ -36,6 +37,7 @@ pub use command::{
 pub use confirm::Confirm;
 pub(crate) use confirm::testable_members;
 pub use definitions::{Definitions, McpServer, McpTransport, ProjectSettings};
+pub use dialect::{DIALECTS, DialectSpec};
 pub use file_kind::FileKind;
 pub use form::form_of_tool;
 pub use format::{format, format_generated};
@@ -46,7 +48,9 @@ pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::lower_tool;
 pub use lower::{is_reserved_param, is_spec_form, lower, lower_selected, tabled_plists};
 pub use nearest::nearest;
-pub use preview::{PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem};
+pub use preview::{
+    DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem,
+};
 pub use rules::invalid_name::is_tool_name;
 pub use selection::ToolSelection;
 pub use tool::{
@@ -56,6 +60,6 @@ pub use tool_forms::{ToolForm, ToolForms, Wrapper};
 pub use units::parse_duration;
 pub use value::ToolValueError;
 pub use worker::{
-    Api, BiosBudget, BiosSource, BudgetUnit, DEFAULT_MAX_RESULT, Dialect, Fallback, OnFailure, ServerSpec,
+    Api, BiosBudget, BiosSource, BudgetUnit, DEFAULT_MAX_RESULT, Fallback, OnFailure, ServerSpec,
     StringResults, SystemMessages, Timers, WorkerSpec,
 };

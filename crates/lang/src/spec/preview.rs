@@ -27,12 +27,23 @@ pub enum PreviewState {
 }
 
 /// All preview features, including those that are stable or retired.
-pub static PREVIEWS: [PreviewFeature; 1] = [PreviewFeature {
-    name: "script-types",
-    description: "`check --types` checks the types of scripts with the program `deftool-types`.",
-    since: "0.1.0",
-    state: PreviewState::Preview,
-}];
+pub static PREVIEWS: [PreviewFeature; 2] = [
+    PreviewFeature {
+        name: "script-types",
+        description: "`check --types` checks the types of scripts with the program `deftool-types`.",
+        since: "0.1.0",
+        state: PreviewState::Preview,
+    },
+    PreviewFeature {
+        name: DIALECTS,
+        description: "`defdialect` in a spec file says what a model server does, and `:dialect` of a worker selects it.",
+        since: "0.1.0",
+        state: PreviewState::Preview,
+    },
+];
+
+/// The preview feature of `defdialect`.
+pub const DIALECTS: &str = "dialects";
 
 /// The reason why a name enables no feature.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,27 +37,6 @@ impl Api {
     pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Responses, Self::Messages];
 }
 
-/// The server software, which determines supported and missing features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// The API as documented by `OpenAI`; the default for an unidentified server.
-    #[default]
-    #[serde(rename = "openai")]
-    OpenAi,
-    /// The llama.cpp server.
-    LlamaCpp,
-    /// vLLM.
-    Vllm,
-    /// Ollama.
-    Ollama,
-    /// LM Studio.
-    LmStudio,
-    /// `OpenRouter`.
-    #[serde(rename = "openrouter")]
-    OpenRouter,
-}
-
 /// A server that the worker starts and supervises: `:server (:command ["llama-server" …])`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
@@ -198,7 +177,7 @@ pub struct WorkerSpec {
     /// Name of the environment variable with the API key.
     pub api_key_env: String,
     /// The server software; `None`: it is detected.
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<Spanned<String>>,
     /// The server API to use; `None`: that of the endpoint.
     pub api: Option<Api>,
     /// The server that the worker starts; `None`: an external server.

@@ -30,7 +30,7 @@ fn each_key_sets_its_own_member() {
         (":system \"Be brief.\"", &["system: Some(", "\"Be brief.\","]),
         (":api-key-env \"MY_KEY\"", &["api_key_env: \"MY_KEY\","]),
         (":api responses", &["api: Some(", "Responses,"]),
-        (":dialect vllm", &["dialect: Some(", "Vllm,"]),
+        (":dialect vllm", &["value: \"vllm\","]),
         (":slots 3", &["slots: 3,"]),
         (":keep-results 3", &["keep_results: 3,"]),
         (":tool-budget 3", &["tool_budget: 3,"]),

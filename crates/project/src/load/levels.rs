@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Group, Rule, Severity};
-use deftool_lang::spec::ProjectSettings;
+use deftool_lang::spec::rules::preview_form;
+use deftool_lang::spec::{DIALECTS_PREVIEW, ProjectSettings};
 use deftool_lang::text::{Location, SourceId, Span};
 
 use super::directives::{Allow, read_script_allows};
@@ -44,9 +45,16 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     let (allows, wrong) = script_allows(load);
     levels.allows.extend(allows);
     load.findings.extend(wrong);
+    load.previews = previews(&levels.settings, &load.roots);
+    let unannounced = load.dialects.iter().filter(|dialect| {
+        let root = load.roots.get(&dialect.source).cloned();
+        !load.previews.contains(&(root, DIALECTS_PREVIEW.to_owned()))
+    });
+    let places = unannounced.map(|dialect| Location { source: dialect.source, span: dialect.name.span });
+    let places = places.filter(|at| levels.is_in_scope(*at));
+    load.findings.extend(places.map(|at| preview_form(at, "defdialect", DIALECTS_PREVIEW)));
     load.sort_findings();
     let findings = std::mem::take(&mut load.findings);
-    load.previews = previews(&levels.settings, &load.roots);
     let (project_levels, mut directive_findings) = ProjectLevels::read(&levels.settings, &load.roots, &known);
     let mut matcher = AllowMatcher::of(&levels.allows, &known);
     let is_kept = |finding: &Diagnostic, matcher: &mut AllowMatcher| {

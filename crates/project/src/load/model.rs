@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::spec::{McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
+use deftool_lang::spec::{DialectSpec, McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
 use deftool_lang::text::{SourceFile, SourceId, Spanned};
 use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
@@ -23,6 +23,7 @@ pub(super) struct SpecFile {
     pub(super) tools: Vec<Arc<LoadedTool>>,
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
+    pub(super) dialects: Vec<DialectSpec>,
     /// Functions and macros that make tools, and are not declared.
     pub(super) wrappers: Vec<Wrapper>,
     /// The tools that presets of gptel name.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::schema::Target;
 use deftool_lang::spec::rules::{duplicate_definition, near_name, unknown_key_among, unknown_name};
-use deftool_lang::spec::{FileKind, Origin, Tool, ToolKind};
+use deftool_lang::spec::{DIALECTS, FileKind, Origin, Tool, ToolKind};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Spanned};
 
@@ -171,10 +171,20 @@ pub(super) fn report_unknown_worker_tools(
         }
     }
     let servers = &load.mcp_servers;
+    let own = load.dialects.iter().map(|dialect| dialect.name.value.as_str());
+    let dialects: Vec<&str> = own.chain(DIALECTS).collect();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let root = load.roots.get(&source).and_then(|root| by_root.get(&**root));
         let Some((normal, exit)) = root else { continue };
+        if let Some(Spanned { value: name, span }) = &worker.dialect
+            && !dialects.contains(&name.as_str())
+        {
+            let at = Location { source, span: *span };
+            let message = format!("unknown dialect `{name}` in worker `{}`", worker.name.value);
+            load.findings.push(unknown_name(at, message, name, dialects.iter().copied(), str::to_owned));
+            worker.valid = false;
+        }
         let lists = [(&worker.tools, normal, exit, "tool"), (&worker.exit_tools, exit, normal, "exit tool")];
         for (listed, known, other, what) in lists {
             // The tools of an MCP server are not known here.

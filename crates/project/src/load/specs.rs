@@ -76,6 +76,7 @@ pub(super) fn read_specs(
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
         load.mcp_servers.extend(file.mcp_servers);
+        load.dialects.extend(file.dialects);
         if let Some(root) = &root {
             skipped.extend(file.skipped.into_iter().map(|(kind, name)| (Arc::clone(root), kind, name)));
         }
@@ -252,6 +253,7 @@ impl SpecFile {
             tools: Vec::new(),
             workers: Vec::new(),
             mcp_servers: Vec::new(),
+            dialects: Vec::new(),
             wrappers: Vec::new(),
             preset_tools: Vec::new(),
             forms: ToolForms::default(),
@@ -310,6 +312,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, sel
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
     load.levels.settings.extend(definitions.settings);
     load.mcp_servers.extend(definitions.mcp_servers);
+    load.dialects.extend(definitions.dialects);
     load.skipped = definitions.skipped;
     load.wrappers = definitions.wrappers;
     load.preset_tools = definitions.preset_tools;

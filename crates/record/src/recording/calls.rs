@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use deftool_chat::fallback::Forms;
 use deftool_chat::request::{Event, TextReader, coerce_arguments};
-use deftool_chat::{Api, ChatEvent, Message, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
+use deftool_chat::{
+    Api, ChatEvent, Dialect, Message, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd,
+};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::Value;
 
@@ -78,6 +80,7 @@ struct Offer {
     forms: Forms,
     streams: bool,
     api: Api,
+    dialect: Dialect,
 }
 
 fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
@@ -163,9 +166,10 @@ impl Offer {
         let outside = ["instructions", "system"].into_iter().filter_map(|name| body.get(name));
         has_convention |= outside.map(text_in).any(|text| text.contains("{\"tool\":"));
         let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-        let forms = Forms::of(&session.url, &session.model, session.server.text_forms);
+        let forms = session.server.dialect.forms(&session.model, session.server.text_forms);
         let forms = if has_convention { forms.with_unmarked() } else { forms };
-        Self { definitions, previous_text, forms, streams, api }
+        let dialect = session.server.dialect;
+        Self { definitions, previous_text, forms, streams, api, dialect }
     }
 }
 
@@ -238,7 +242,7 @@ impl Reading {
         let decoder = std::mem::replace(&mut self.decoder, StreamDecoder::new(self.offer.api, Vec::new()));
         decoder.finish(end, &mut self.events);
         self.take_events(line);
-        let is_finished = self.reply.as_ref().is_some_and(Reply::is_finished);
+        let is_finished = self.reply.as_ref().is_some_and(|reply| reply.is_finished(self.offer.dialect));
         let Self { offer, start_lines, text, reply, .. } = self;
         let make = |line, name: String, arguments, as_text| RecordedToolCall {
             line,

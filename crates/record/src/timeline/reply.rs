@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use deftool_chat::{
-    Api, ChatEvent, RawArguments, Reply, ReplyStatus, ServerError, StreamDecoder, TransportEnd, Usage,
-    classify_http_error,
+    Api, ChatEvent, RawArguments, Reply, ReplyStatus, ServerError, StreamDecoder, Tables, TransportEnd,
+    Usage, classify_http_error,
 };
 use deftool_lang::schema::before_control_token;
 use serde_json::Value;
@@ -95,7 +95,7 @@ impl ReplyReader {
         entries: &mut Vec<Entry>,
     ) -> DecodedReply {
         if self.is_error() {
-            let error_report = classify_http_error(self.status, &self.error_body);
+            let error_report = classify_http_error(Tables::default(), self.status, &self.error_body);
             self.push_failed_generation(&error_report, place, entries);
             self.decoded.faults.push((format!("http_{}", self.status), error_report.message));
             self.decoded.faults.extend(error.map(|error| (String::from("connection_broken"), error)));

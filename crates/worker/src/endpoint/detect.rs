@@ -1,4 +1,4 @@
-//! Detects the dialect and the capabilities of a server.
+//! Detects the dialect and the capabilities of a server, by the hosts and probes of the dialects.
 //!
 //! Input: a base URL, the response to `GET {base}/models`, the model name. Output: the [`Capabilities`] and the
 //! evidence of the dialect. The worker's `:dialect` takes precedence, followed by the host, the list of models, and
@@ -12,34 +12,12 @@
 use std::fmt;
 
 use deftool_chat::fallback::FormSet;
-use deftool_chat::{Capabilities, dialect_name};
-use deftool_lang::spec::{Api, Dialect};
+use deftool_chat::{Api, Capabilities, Details, Dialect, Dialects};
+use futures_util::future::join_all;
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::transport::{Answer, Prober, server_page};
-
-/// Hosted APIs with a known dialect. A leading dot matches every host of the domain.
-const KNOWN_HOSTS: &[(&str, Dialect)] = &[
-    ("openrouter.ai", Dialect::OpenRouter),
-    (".openrouter.ai", Dialect::OpenRouter),
-    ("api.openai.com", Dialect::OpenAi),
-    (".openai.azure.com", Dialect::OpenAi),
-    (".services.ai.azure.com", Dialect::OpenAi),
-    ("api.anthropic.com", Dialect::OpenAi),
-    ("generativelanguage.googleapis.com", Dialect::OpenAi),
-    ("api.mistral.ai", Dialect::OpenAi),
-    ("api.groq.com", Dialect::OpenAi),
-    ("api.deepseek.com", Dialect::OpenAi),
-    ("api.together.xyz", Dialect::OpenAi),
-    ("api.fireworks.ai", Dialect::OpenAi),
-    ("api.x.ai", Dialect::OpenAi),
-    ("api.cerebras.ai", Dialect::OpenAi),
-    ("api.moonshot.ai", Dialect::OpenAi),
-    ("api.perplexity.ai", Dialect::OpenAi),
-    ("integrate.api.nvidia.com", Dialect::OpenAi),
-    ("router.huggingface.co", Dialect::OpenAi),
-];
 
 /// The evidence of a dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +43,7 @@ impl fmt::Display for Evidence {
             Self::Host => f.write_str("by its host"),
             Self::ServerHeader => f.write_str("by its Server header"),
             Self::Owner(owner) => write!(f, "by the owner of its models, {owner}"),
-            Self::Page(page) => write!(f, "by its {page}"),
+            Self::Page(page) => write!(f, "by its /{page}"),
             Self::Nothing => f.write_str("because no other dialect was detected"),
         }
     }
@@ -82,39 +60,28 @@ pub struct Detected {
 
 impl Default for Detected {
     fn default() -> Self {
-        Self { server: Capabilities::of(Dialect::OpenAi), evidence: Evidence::Nothing }
+        Self { server: Capabilities::default(), evidence: Evidence::Nothing }
     }
 }
 
 impl Detected {
     /// Describes the server for workers that use `api`, for example `llama.cpp by its Server header`.
     pub fn describe(&self, api: Api) -> String {
-        let evidence = &self.evidence;
-        let name = match (self.server.dialect, api) {
-            (Dialect::OpenAi, Api::Messages) => "Messages",
-            (dialect, _) => dialect_name(dialect),
-        };
+        let (evidence, dialect) = (&self.evidence, self.server.dialect);
+        let is_openai = dialect == Dialect::default();
+        let name = if is_openai && api == Api::Messages { "Messages" } else { dialect.title() };
         match self.evidence {
             Evidence::Nothing => format!("assumed to be the {name} API {evidence}"),
-            _ if self.server.dialect == Dialect::OpenAi => format!("the {name} API {evidence}"),
+            _ if is_openai => format!("the {name} API {evidence}"),
             _ => format!("{name} {evidence}"),
         }
     }
 }
 
-/// Returns the dialect of a known host.
-pub(crate) fn of_host(url: &Url) -> Option<Dialect> {
-    let host = url.host_str()?;
-    let is_it = |(known, _): &&(&str, Dialect)| match known.strip_prefix('.') {
-        Some(_) => host.ends_with(known),
-        None => host == *known,
-    };
-    KNOWN_HOSTS.iter().find(is_it).map(|(_, dialect)| *dialect)
-}
-
 /// Detects the server at `base`. `models` is its response to `GET {base}/models`, if any; `model` is the model that
 /// will be used; `configured` is the worker's `:dialect`.
 pub(crate) async fn detect(
+    dialects: &Dialects,
     prober: &Prober,
     base: &Url,
     models: Option<&Answer>,
@@ -122,13 +89,13 @@ pub(crate) async fn detect(
     configured: Option<Dialect>,
 ) -> Detected {
     let detected =
-        || detect_without_probing(base, models).map(|found| (found.server.dialect, found.evidence));
+        || detect_without_probing(dialects, base, models).map(|found| (found.server.dialect, found.evidence));
     let known = configured.map(|dialect| (dialect, Evidence::Configured)).or_else(detected);
     let (dialect, evidence) = match (known, models) {
         (Some(known), _) => known,
         // The server answered, and its dialect is unknown.
-        (None, Some(_)) => of_pages(prober, base).await,
-        (None, None) => (Dialect::OpenAi, Evidence::Nothing),
+        (None, Some(_)) => of_pages(dialects, prober, base).await,
+        (None, None) => (Dialect::default(), Evidence::Nothing),
     };
     let mut server = Capabilities::of(dialect);
     let listed = models.and_then(|models| listed(&models.body, model));
@@ -136,69 +103,63 @@ pub(crate) async fn detect(
         server.context = count(listed, "max_model_len").or_else(|| count(listed, "context_length"));
         server.text_forms = named_forms(listed, &["id", "root"]);
     }
-    match dialect {
-        Dialect::LlamaCpp => {
+    match dialect.details() {
+        Some(Details::LlamaCpp) => {
             if let Some(props) = page(prober, base, "props").await {
                 read_props(&props, &mut server);
             }
         }
-        Dialect::Ollama => {
+        Some(Details::Ollama) => {
             let named = model.or_else(|| listed.and_then(|model| model.get("id")).and_then(Value::as_str));
             query_ollama(prober, base, named, &mut server).await;
         }
-        Dialect::LmStudio => {
+        Some(Details::LmStudio) => {
             if let Some(models) = page(prober, base, "api/v0/models").await {
                 read_lm_studio(&models, model, &mut server);
             }
         }
-        Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
+        None => {}
     }
     Detected { server, evidence }
 }
 
 /// Detects the dialect from the host or the list of models, without further requests.
-pub(crate) fn detect_without_probing(base: &Url, models: Option<&Answer>) -> Option<Detected> {
-    let known = of_host(base).map(|dialect| (dialect, Evidence::Host));
-    let (dialect, evidence) = known.or_else(|| models.and_then(of_models))?;
+pub(crate) fn detect_without_probing(
+    dialects: &Dialects,
+    base: &Url,
+    models: Option<&Answer>,
+) -> Option<Detected> {
+    let of_host = base.host_str().and_then(|host| dialects.of_host(host));
+    let known = of_host.map(|dialect| (dialect, Evidence::Host));
+    let (dialect, evidence) = known.or_else(|| of_models(dialects, models?))?;
     Some(Detected { server: Capabilities::of(dialect), evidence })
 }
 
 /// Detects the dialect from the `Server` header or the list of models.
-fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
-    if models.server == "llama.cpp" {
-        return Some((Dialect::LlamaCpp, Evidence::ServerHeader));
-    }
-    match models.body.pointer("/data/0/owned_by")?.as_str()? {
-        "llamacpp" => Some((Dialect::LlamaCpp, Evidence::Owner("llamacpp"))),
-        "vllm" => Some((Dialect::Vllm, Evidence::Owner("vllm"))),
-        "organization_owner" => Some((Dialect::LmStudio, Evidence::Owner("organization_owner"))),
-        _ => None,
-    }
+fn of_models(dialects: &Dialects, models: &Answer) -> Option<(Dialect, Evidence)> {
+    let owner = models.body.pointer("/data/0/owned_by").and_then(Value::as_str);
+    dialects.probes().find_map(|(dialect, probe)| {
+        let is_header = probe.header.as_deref().is_some_and(|header| models.server == header);
+        let of_owner =
+            || Some(Evidence::Owner(probe.owner.as_deref().filter(|known| owner == Some(*known))?));
+        Some((dialect, is_header.then_some(Evidence::ServerHeader).or_else(of_owner)?))
+    })
 }
 
-/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the most reliable page
-/// takes precedence.
-async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
-    let (props, lm_studio, ollama, vllm) = tokio::join!(
-        page(prober, base, "props"),
-        page(prober, base, "api/v0/models"),
-        page(prober, base, "api/version"),
-        page(prober, base, "version"),
-    );
-    let has = |page: Option<&Value>, pointer: &str| page.and_then(|page| page.pointer(pointer)).is_some();
-    if has(props.as_ref(), "/default_generation_settings") {
-        (Dialect::LlamaCpp, Evidence::Page("/props"))
-    } else if has(lm_studio.as_ref(), "/data/0/compatibility_type")
-        || has(lm_studio.as_ref(), "/data/0/state")
-    {
-        (Dialect::LmStudio, Evidence::Page("/api/v0/models"))
-    } else if has(ollama.as_ref(), "/version") {
-        (Dialect::Ollama, Evidence::Page("/api/version"))
-    } else if has(vllm.as_ref(), "/version") {
-        (Dialect::Vllm, Evidence::Page("/version"))
-    } else {
-        (Dialect::OpenAi, Evidence::Nothing)
-    }
+/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the first dialect takes
+/// precedence.
+async fn of_pages(dialects: &Dialects, prober: &Prober, base: &Url) -> (Dialect, Evidence) {
+    let mut names: Vec<&'static str> =
+        dialects.probes().filter_map(|(_, probe)| probe.page.as_deref()).collect();
+    names.dedup();
+    let pages = join_all(names.iter().map(|name| page(prober, base, name))).await;
+    let found = dialects.probes().find_map(|(dialect, probe)| {
+        let name = probe.page.as_deref()?;
+        let page = pages.get(names.iter().position(|known| *known == name)?)?.as_ref()?;
+        page.pointer(probe.has.as_deref().unwrap_or_default())?;
+        Some((dialect, Evidence::Page(name)))
+    });
+    found.unwrap_or((Dialect::default(), Evidence::Nothing))
 }
 
 /// Returns the JSON of a page, if it exists.
@@ -219,7 +180,7 @@ fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
 /// Returns the forms of calls written as text of the models with the names in these members.
 fn named_forms(value: &Value, names: &[&str]) -> FormSet {
     let names = names.iter().filter_map(|name| value.get(*name)?.as_str());
-    names.map(FormSet::of_name).fold(FormSet::default(), FormSet::union)
+    names.map(|name| Dialect::default().text_forms(name)).fold(FormSet::default(), FormSet::union)
 }
 
 /// Returns the forms of calls written as text in a chat template.
@@ -282,7 +243,7 @@ fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) 
     server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
     // Its own form, which it describes in the prompt of models without tool support.
     if !server.text_forms.is_empty() {
-        server.text_forms = server.text_forms.union(FormSet::of_name("lm-studio"));
+        server.text_forms = server.text_forms.union(server.dialect.text_forms("lm-studio"));
     }
 }
 
@@ -293,7 +254,7 @@ mod tests {
     #[test]
     fn only_known_members_of_props_are_used() {
         let read = |body: Value| {
-            let mut server = Capabilities::of(Dialect::LlamaCpp);
+            let mut server = Capabilities::of(Dialect::named("llama-cpp"));
             read_props(&body, &mut server);
             (server.context, server.tools, server.parallel_calls)
         };
@@ -319,21 +280,8 @@ mod tests {
         ] {
             assert_eq!(read(body.clone()), expected, "{body}");
         }
-        let mut server = Capabilities::of(Dialect::LlamaCpp);
+        let mut server = Capabilities::of(Dialect::named("llama-cpp"));
         read_props(&json!({"modalities": {"vision": true, "audio": "some"}}), &mut server);
         assert_eq!((server.images, server.audio), (Some(true), None));
-    }
-
-    #[test]
-    fn hosts_are_matched_completely() {
-        for (base, expected) in [
-            ("https://openrouter.ai/api/v1", Some(Dialect::OpenRouter)),
-            ("https://me.openai.azure.com/openai", Some(Dialect::OpenAi)),
-            ("https://api.openai.com/v1", Some(Dialect::OpenAi)),
-            ("https://notopenrouter.ai/v1", None),
-            ("https://api.openai.com.evil.example/v1", None),
-        ] {
-            assert_eq!(of_host(&Url::parse(base).unwrap()), expected, "{base}");
-        }
     }
 }

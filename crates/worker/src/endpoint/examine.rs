@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use deftool_lang::spec::Dialect;
+use deftool_chat::{Dialect, Dialects};
 use deftool_lang::text::one_line;
 use deftool_record::Redactor;
 use reqwest::Url;
@@ -47,12 +47,14 @@ pub struct ExamineOptions<'a> {
     pub model: Option<&'a str>,
     /// The configured dialect.
     pub dialect: Option<Dialect>,
+    /// The dialects that are detected.
+    pub dialects: Option<&'a Dialects>,
 }
 
 /// Does not print the key.
 impl std::fmt::Debug for ExamineOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { key: _, model, dialect } = self;
+        let Self { key: _, model, dialect, dialects: _ } = self;
         f.debug_struct("ExamineOptions")
             .field("model", model)
             .field("dialect", dialect)
@@ -87,8 +89,9 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
     let Some(base) = base_url(&url).filter(|_| models.is_ok()) else {
         return Examination { models, found: Detected::default(), contradicts: None };
     };
-    let found = detect(&prober, &base, Some(&answer), options.model, options.dialect).await;
-    let detected = options.dialect.and_then(|_| detect_without_probing(&base, Some(&answer)));
+    let dialects = options.dialects.unwrap_or(Dialects::built_in());
+    let found = detect(dialects, &prober, &base, Some(&answer), options.model, options.dialect).await;
+    let detected = options.dialect.and_then(|_| detect_without_probing(dialects, &base, Some(&answer)));
     let contradicts = detected.filter(|detected| detected.server.dialect != found.server.dialect);
     Examination { models, found, contradicts }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use deftool_chat::{Api, Capabilities};
-use deftool_lang::spec::{Dialect, WorkerSpec};
+use deftool_chat::{Api, Capabilities, Dialect, Dialects};
+use deftool_lang::spec::WorkerSpec;
 use reqwest::Url;
 
-use super::detect::{Detected, Evidence, detect, of_host};
-use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, is_anthropic};
+use super::detect::{Detected, Evidence, detect};
+use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client};
 
 /// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
@@ -34,6 +34,8 @@ pub struct EndpointOptions {
     pub connect: Duration,
     /// Dialect, if the spec sets it.
     pub dialect: Option<Dialect>,
+    /// The dialects that are detected.
+    pub dialects: Dialects,
     /// Whether the key is also sent to a server that was not configured and was detected on this machine. Any program
     /// may listen there.
     pub key_for_found: bool,
@@ -50,6 +52,7 @@ impl Default for EndpointOptions {
             key: None,
             connect,
             dialect: None,
+            dialects: Dialects::default(),
             key_for_found: false,
             must_listen: false,
         }
@@ -115,10 +118,11 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = http_client(&url, options.connect).map_err(EndpointError::Invalid)?;
         // For a hosted API with a configured model, probes are not worth a round trip.
-        let known = options.dialect.or_else(|| of_host(&url));
+        let of_host = || url.host_str().and_then(|host| options.dialects.of_host(host));
+        let known = options.dialect.or_else(of_host);
         if url.scheme() == "https"
             && options.model.is_some()
-            && let Some(dialect) = known.filter(|dialect| !is_local(*dialect))
+            && let Some(dialect) = known.filter(|dialect| dialect.details().is_none())
         {
             let evidence = if options.dialect.is_some() { Evidence::Configured } else { Evidence::Host };
             let found = Detected { server: Capabilities::of(dialect), evidence };
@@ -157,17 +161,9 @@ pub fn api_of(spec: &WorkerSpec, endpoint: Option<&str>) -> Api {
         let configured = endpoint.or(spec.endpoint.as_deref()).map(str::to_owned);
         let variable = || std::env::var("OPENAI_BASE_URL").ok().filter(|_| spec.server.is_none());
         let url = Url::parse(configured.or_else(variable)?.trim()).ok()?;
-        is_anthropic(&url).then_some(Api::Messages)
+        Dialects::built_in().of_host(url.host_str()?)?.api()
     };
     spec.api.or_else(of_host).unwrap_or_default()
-}
-
-/// Whether servers of this dialect report more than the API defines.
-fn is_local(dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::LlamaCpp | Dialect::Ollama | Dialect::LmStudio => true,
-        Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => false,
-    }
 }
 
 /// Whether a URL is below one of the default local endpoints.
@@ -187,7 +183,9 @@ async fn probe_further(
     let first = models.as_ref().and_then(|models| first_model(models, &prober));
     let model = options.model.as_deref().or(first.as_deref());
     let found = match (Url::parse(base.trim()), &models) {
-        (Ok(url), Some(models)) => detect(&prober, &url, Some(models), model, options.dialect).await,
+        (Ok(url), Some(models)) => {
+            detect(&options.dialects, &prober, &url, Some(models), model, options.dialect).await
+        }
         // The server did not answer and is not probed again.
         (Ok(_), None) | (Err(_), _) => match options.dialect {
             Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Configured },

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deftool_lang::spec::{Dialect, ServerSpec};
+use deftool_chat::Dialect;
+use deftool_lang::spec::ServerSpec;
 use deftool_lang::text::one_line;
 use deftool_record::Redactor;
 use deftool_script::resolve_path;

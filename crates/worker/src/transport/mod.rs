@@ -26,4 +26,4 @@ pub use url::shown_url;
 
 pub(crate) use interface::api_path;
 pub(crate) use probe::{Answer, Prober, busy_slots};
-pub(crate) use url::{endpoint_url, has_user, is_anthropic, is_on_this_machine, is_version, server_page};
+pub(crate) use url::{endpoint_url, has_user, is_on_this_machine, is_version, server_page};

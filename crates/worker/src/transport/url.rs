@@ -25,7 +25,7 @@ const ANTHROPIC_HOST: &str = "api.anthropic.com";
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Whether `url` is of Anthropic's API.
-pub(crate) fn is_anthropic(url: &Url) -> bool {
+fn is_anthropic(url: &Url) -> bool {
     url.host_str() == Some(ANTHROPIC_HOST)
 }
 

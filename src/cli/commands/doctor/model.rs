@@ -1,7 +1,8 @@
 //! The model of a worker: whether the server has it, whether its chat template supports tools, and whether the worker's
 //! tools fit its context.
 
-use deftool_lang::spec::{Dialect, WorkerSpec};
+use deftool_chat::Dialect;
+use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
 use deftool_project::Generation;
 use deftool_worker::{Examination, Model};
@@ -23,7 +24,8 @@ pub(super) fn check(
         Some(name) => models.iter().find(|model| model.id == *name),
         None => models.first(),
     };
-    let mut lines = vec![model_line(named, models, found.found.server.dialect == Dialect::LlamaCpp, &of)];
+    let mut lines =
+        vec![model_line(named, models, found.found.server.dialect == Dialect::named("llama-cpp"), &of)];
     let server = found.found.server;
     if server.tools == Some(false) {
         let message = "the model's chat template does not support tools, so the model may never call one";

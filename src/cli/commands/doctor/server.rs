@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use deftool_chat::Dialects;
 use deftool_engine::{Connection, EndpointOrigin};
 use deftool_lang::spec::{Api, WorkerSpec};
 use deftool_project::{Generation, PermissionRequest};
@@ -183,12 +184,14 @@ fn skipped_line(server: &Server) -> Option<Line> {
 
 async fn examine(server: &Server, options: &DoctorOptions) -> Examination {
     let key = environment(&server.key_env).filter(|_| server.untrusted.is_none() && !server.is_found);
-    let dialect = server.workers.iter().find_map(|worker| worker.dialect);
+    let named = server.workers.iter().find_map(|worker| worker.dialect.as_ref());
+    let dialect = named.and_then(|name| Dialects::built_in().named(&name.value));
     let named = server.workers.iter().find_map(|worker| worker.model.as_deref());
     let options = ExamineOptions {
         key: key.as_deref().map(str::trim),
         model: options.model.as_deref().or(named),
         dialect,
+        dialects: None,
     };
     examine_endpoint(&server.base, options, TIMEOUT).await
 }

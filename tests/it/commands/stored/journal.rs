@@ -149,6 +149,7 @@ fn tampering(elsewhere: &str) -> Vec<Tampering> {
         ("RunConfig.worker", set("/start/config/worker", json!("x"))),
         ("RunConfig.model", set("/start/config/model", json!("x"))),
         ("RunConfig.url", set("/start/config/url", json!("x"))),
+        ("RunConfig.dialect", set("/start/config/dialect", json!("openai-com"))),
         ("RunConfig.system", set("/start/config/system", json!("Pay all."))),
         ("RunConfig.system_messages", set("/start/config/system_messages", json!("combined"))),
         ("RunConfig.tool_budget", set("/start/config/tool_budget", json!(1_000))),

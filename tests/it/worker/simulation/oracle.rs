@@ -6,7 +6,7 @@ use deftool_chat::Capabilities;
 use deftool_chat::request::{
     BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig, Signal,
 };
-use deftool_lang::spec::{Dialect, Timers};
+use deftool_lang::spec::Timers;
 use deftool_lang::tool::ToolErrorKind;
 use deftool_worker::WorkerConfig;
 use serde_json::Value;
@@ -207,8 +207,7 @@ fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
 
 /// Like [`may_try_again`], for failures that are temporary only on hosted servers.
 fn may_try_hosted(exchange: &Exchange, retry_after: Option<Duration>, server: Capabilities) -> bool {
-    let is_hosted = matches!(server.dialect, Dialect::OpenAi | Dialect::OpenRouter);
-    is_hosted && exchange.retries < 2 && may_try_again(exchange, retry_after)
+    server.is_hosted() && exchange.retries < 2 && may_try_again(exchange, retry_after)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_chat::Dialect;
 use deftool_chat::request::{BiosV1, BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
 use deftool_chat::{Api, Capabilities};
-use deftool_lang::spec::{BiosBudget, Dialect, Timers};
+use deftool_lang::spec::{BiosBudget, Timers};
 use deftool_worker::{Approvals, WorkerConfig};
 use serde_json::json;
 
@@ -226,10 +227,11 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         keep_results: dice.weighted(&[(1, 0), (1, 1), (1, 2), (3, 1000)]),
         api,
         key_variable: String::from("OPENAI_API_KEY"),
+        dialect: None,
         server: Capabilities {
             parallel_calls: *dice.pick(&[None, Some(true), Some(false)]),
             slots_page: *dice.pick(&[None, None, Some(true), Some(false)]),
-            ..Capabilities::of(if dice.chance(40) { Dialect::LlamaCpp } else { Dialect::OpenAi })
+            ..Capabilities::of(if dice.chance(40) { Dialect::named("llama-cpp") } else { Dialect::default() })
         },
         bios: Arc::new(BiosV1),
         approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deftool_chat::Capabilities;
-use deftool_lang::spec::Dialect;
+use deftool_chat::Dialect;
 use deftool_lang::tool::ToolCall;
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
@@ -63,7 +63,12 @@ async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
 /// must not be sent on the connection that is about to be closed.
 #[tokio::test]
 async fn a_connection_that_a_local_server_will_close_is_not_used() {
-    for dialect in [Dialect::LlamaCpp, Dialect::Vllm, Dialect::Ollama, Dialect::LmStudio] {
+    for dialect in [
+        Dialect::named("llama-cpp"),
+        Dialect::named("vllm"),
+        Dialect::named("ollama"),
+        Dialect::named("lm-studio"),
+    ] {
         let closing =
             || Answer::calls(&[("look", "{}")]).then(Act::Wait(Duration::from_millis(200))).then(Act::Close);
         let server = Server::script([closing(), closing(), Answer::text("fine")]);

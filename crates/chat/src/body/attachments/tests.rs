@@ -1,10 +1,9 @@
-use deftool_lang::spec::Dialect;
+use crate::dialect::Dialect;
 use deftool_lang::tool::Attachment;
 
 use super::*;
 use crate::dialect::Capabilities;
 use crate::message::MessageToolCall;
-use crate::received::ReplySource;
 use crate::{BodyEncoder, BodyFallbacks};
 
 /// A PNG image of 100 by 100 pixels with `size` bytes.
@@ -119,7 +118,8 @@ fn the_messages_api_takes_images_in_results() {
     let source = json!({"type": "base64", "media_type": "image/png", "data": "…"});
     let part = json!({"type": "image", "source": source});
     let text = |text: &str| json!({"type": "text", "text": text});
-    let local = BodyForm { server: Capabilities::of(Dialect::LlamaCpp), ..form(Api::Messages, &[]) };
+    let local =
+        BodyForm { server: Capabilities::of(Dialect::named("llama-cpp")), ..form(Api::Messages, &[]) };
     let messages = sent(&request, local);
     assert_eq!(messages[0]["content"], json!([text(&format!("Look: {LINE}")), part]));
     let result = json!({"type": "tool_result", "tool_use_id": "1", "content": [text(LINE), part]});
@@ -131,7 +131,7 @@ fn an_image_that_is_not_sent_has_its_reason_in_the_text() {
     use BodyFallback::{NoImages, NoResultImages};
     let server = |dialect, images, audio| Capabilities { images, audio, ..Capabilities::of(dialect) };
     let any = Capabilities::default();
-    let llama = |images| server(Dialect::LlamaCpp, images, Some(true));
+    let llama = |images| server(Dialect::named("llama-cpp"), images, Some(true));
     let line = |reason: &str| format!("{}; not sent: {reason}]", LINE.trim_end_matches(']'));
     let none = "the server takes no images";
     for (api, server, fallbacks, prompt, result_text) in [
@@ -174,9 +174,9 @@ fn audio_is_sent_only_where_it_is_known_to_be_accepted() {
     for (api, server, model, expected) in [
         (Api::ChatCompletions, Capabilities::default(), "gpt-audio", heard.clone()),
         (Api::ChatCompletions, Capabilities::default(), "gpt-5.6", json!(unsent)),
-        (Api::ChatCompletions, of(Dialect::LlamaCpp, Some(true)), "m", heard),
-        (Api::ChatCompletions, of(Dialect::LlamaCpp, None), "m", json!(unsent)),
-        (Api::ChatCompletions, of(Dialect::Vllm, None), "audio", json!(unsent)),
+        (Api::ChatCompletions, of(Dialect::named("llama-cpp"), Some(true)), "m", heard),
+        (Api::ChatCompletions, of(Dialect::named("llama-cpp"), None), "m", json!(unsent)),
+        (Api::ChatCompletions, of(Dialect::named("vllm"), None), "audio", json!(unsent)),
         (
             Api::Responses,
             Capabilities::default(),
@@ -194,21 +194,21 @@ fn audio_is_sent_only_where_it_is_known_to_be_accepted() {
 #[test]
 fn the_limits_of_the_server_apply() {
     let small = vec![200; 101];
-    for (model, url, sizes, expected) in [
+    for (model, dialect, sizes, expected) in [
         ("claude-opus", "", vec![3_932_160, 3_932_161], vec![3_932_160]),
         ("gpt-5.6", "", vec![3_932_160, 3_932_161], vec![3_932_160, 3_932_161]),
         ("claude-opus", "", small.clone(), small[1..].to_vec()),
-        ("x", "https://api.anthropic.com/v1", small.clone(), small[1..].to_vec()),
-        ("x", "https://api.groq.com/openai/v1", vec![300; 6], vec![300; 5]),
-        ("x", "https://api.groq.com/openai/v1", vec![2_000_000, 2_400_000], vec![2_400_000]),
+        ("x", "anthropic", small.clone(), small[1..].to_vec()),
+        ("x", "groq", vec![300; 6], vec![300; 5]),
+        ("x", "groq", vec![2_000_000, 2_400_000], vec![2_400_000]),
         ("x", "", vec![19_000_000, 18_000_000, 17_000_000], vec![18_000_000, 17_000_000]),
     ] {
         let images = sizes.iter().map(|size| user("", vec![image(*size)])).collect();
-        let source = ReplySource { url: url.to_owned(), model: model.to_owned() };
-        let request = ChatRequest { model: model.to_owned(), source, ..request(images) };
+        let request = ChatRequest { model: model.to_owned(), ..request(images) };
+        let server = Capabilities::of(Dialect::named(dialect));
         let messages: Cow<'_, [Arc<Message>]> = Cow::Borrowed(&request.messages);
-        let (sent, unsent) = sent_attachments(messages, &request, BodyForm::default());
-        assert_eq!(unsent.lines.len(), request.messages.len() - expected.len(), "{model} {url}");
+        let (sent, unsent) = sent_attachments(messages, &request, BodyForm { server, ..BodyForm::default() });
+        assert_eq!(unsent.lines.len(), request.messages.len() - expected.len(), "{model} {dialect}");
         let sizes = |messages: &[Arc<Message>]| -> Vec<usize> {
             messages
                 .iter()
@@ -216,7 +216,7 @@ fn the_limits_of_the_server_apply() {
                 .map(|image| image.size() as usize)
                 .collect()
         };
-        assert_eq!(sizes(&sent), expected, "{model} {url}");
+        assert_eq!(sizes(&sent), expected, "{model} {dialect}");
     }
     let request = ChatRequest { model: String::from("claude"), ..request(vec![user("", vec![wide(8_001)])]) };
     let text = sent(&request, BodyForm::default())[0]["content"].to_string();

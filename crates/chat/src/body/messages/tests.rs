@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use deftool_lang::spec::Dialect;
+use crate::dialect::Dialect;
 
-use super::super::model::{BodyFallback, BodyFallbacks};
+use super::super::change::{BodyFallback, BodyFallbacks};
 use super::*;
 use crate::dialect::Capabilities;
 use crate::received::Opaque;
@@ -39,7 +39,7 @@ fn request(messages: impl IntoIterator<Item = Message>) -> ChatRequest {
 
 /// The form for a local server, which gets no marks.
 fn local() -> BodyForm {
-    BodyForm { server: Capabilities::of(Dialect::Vllm), ..hosted() }
+    BodyForm { server: Capabilities::of(Dialect::named("vllm")), ..hosted() }
 }
 
 fn hosted() -> BodyForm {
@@ -243,7 +243,7 @@ fn parameters_are_renamed_for_this_api() {
     let expected = json!([native, { "name": "g", "input_schema": { "type": "object" } }]);
     assert_eq!(request.encode_body(local()).to_value()["tools"], expected);
     // Half of a small context is left for the prompt.
-    let server = Capabilities { context: Some(4096), ..Capabilities::of(Dialect::LlamaCpp) };
+    let server = Capabilities { context: Some(4096), ..Capabilities::of(Dialect::named("llama-cpp")) };
     assert_eq!(request.encode_body(BodyForm { server, ..local() }).to_value()["max_tokens"], 2048);
 }
 

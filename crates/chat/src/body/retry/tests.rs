@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::message::{Message, MessageToolCall};
-use crate::{Api, classify_http_error};
+use crate::{Api, Tables, classify_http_error};
 use serde_json::json;
 
 /// A request with everything that a server may reject: two calls in a message, a late system message, every
@@ -33,7 +33,7 @@ fn rejection(status: u16, message: &str) -> ServerError {
     } else {
         json!({"error": {"message": message}}).to_string()
     };
-    classify_http_error(status, body.as_bytes())
+    classify_http_error(Tables::default(), status, body.as_bytes())
 }
 
 fn named() -> Value {

@@ -35,7 +35,7 @@ mod tagged;
 mod xlam;
 
 macro_rules! families {
-    ($($name:ident => $form:path, [$($model:literal)*],)+) => {
+    ($($name:ident => $form:path,)+) => {
         /// One way to write calls.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -46,19 +46,12 @@ macro_rules! families {
 
         impl Family {
             /// All families. If two forms are complete at the same character, the first one counts.
-            pub(in crate::fallback) const ALL: &[Self] = &[$(Self::$name,)+];
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// Returns the name of the family, for reports.
             pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)+
-                }
-            }
-
-            /// Returns the beginnings of words in the names of the models that write the form.
-            pub(in crate::fallback) fn models(self) -> &'static [&'static str] {
-                match self {
-                    $(Self::$name => &[$($model),*],)+
                 }
             }
 
@@ -81,59 +74,58 @@ macro_rules! families {
     };
 }
 
-// Each family with its form and the beginning of a word in the names of the models that write it.
+// Each family with its form. The models that write it are rows of the dialects.
 families! {
-    Hermes => hermes::HERMES, ["qwen2.5-coder" "qwen" "qwq" "hermes" "smollm" "groq" "granite" "mimo" "ling" "ring" "longcat"
-        "internlm"],
-    Qwen3Coder => qwen_coder::QWEN3_CODER, ["qwen" "seed-oss" "mimo" "step" "nemotron"],
-    Glm => glm::GLM, ["glm" "chatglm" "ling" "ring" "laguna" "spark" "hunyuan"],
-    LongCat => glm::LONGCAT, ["longcat"],
-    Hunyuan3 => glm::HUNYUAN_3, ["hunyuan" "hy3"],
-    K2Horizon => glm::K2_HORIZON, ["k2-horizon"],
-    Functionary31 => functionary::FUNCTIONARY_31, ["functionary" "llama"],
-    Functionary32 => functionary::FUNCTIONARY_32, ["functionary"],
-    Mistral => mistral::MISTRAL, ["mistral" "ministral" "magistral" "mixtral" "devstral" "codestral"],
-    PythonTag => llama::PYTHON_TAG, ["llama"],
-    DeepSeek => deepseek::DEEPSEEK, ["deepseek"],
-    DeepSeekDsml => deepseek::DSML, ["deepseek"],
-    DeepSeekDsml41 => deepseek::DSML_41, ["deepseek"],
-    Step3 => step::STEP_3, ["step"],
-    Kimi => kimi::KIMI, ["kimi"],
-    KimiK3 => kimi::KIMI_K3, ["kimi"],
-    Solar => solar::SOLAR, ["solar"],
-    CommandR => command_r::COMMAND_R, ["command" "c4ai"],
-    CommandR7b => command_r::COMMAND_R7B, ["command" "c4ai"],
-    GemmaToolCode => gemma::TOOL_CODE, ["gemma"],
-    FunctionGemma => gemma::FUNCTION_GEMMA, ["gemma"],
-    Gemma4 => gemma::GEMMA_4, ["gemma"],
-    Granite => granite::GRANITE, ["granite" "phi-4" "gigachat"],
-    LmStudio => lm_studio::LM_STUDIO, ["lm-studio"],
-    MiniMaxM1 => minimax::MINIMAX_M1, ["hunyuan" "jamba" "apriel" "minimax"],
-    MiniMaxM2 => minimax::MINIMAX_M2, ["minimax"],
-    MiniMaxM3 => minimax::MINIMAX_M3, ["minimax"],
-    MiniMaxM3Plain => minimax::MINIMAX_M3_PLAIN, ["minimax"],
-    MiniMaxArrows => minimax::ARROWS, ["minimax"],
-    Anthropic => anthropic::ANTHROPIC, ["claude"],
-    AnthropicNamespace => anthropic::NAMESPACE, ["claude"],
-    AnthropicTags => anthropic::TAGS, ["claude"],
-    Muse => tagged::MUSE, ["muse"],
-    Dots => tagged::DOTS, ["dots"],
-    Grok => tagged::GROK, ["grok"],
-    MiniCpm5 => tagged::MINI_CPM5, ["minicpm"],
-    Olmo3 => olmo::OLMO_3, ["olmo"],
-    Apertus => apertus::APERTUS, ["apertus"],
-    InternLm2 => internlm::INTERNLM_2, ["internlm"],
-    GigaChat3 => gigachat::GIGACHAT_3, ["gigachat"],
-    Harmony => harmony::HARMONY, ["gpt-oss"],
-    HarmonyStripped => harmony::STRIPPED, ["gpt-oss"],
-    Nemotron => nemotron::NEMOTRON, ["nemotron"],
-    Lfm2 => pythonic::LFM2, ["llama" "lfm2"],
-    FireFunction => firefunction::FIREFUNCTION, ["firefunction"],
-    JsonLine => plain::LINE, ["qwen2.5-coder" "llama"],
-    JsonFence => plain::FENCE, ["qwen2.5-coder"],
-    PythonCode => gemma::PYTHON_CODE, [],
-    Xlam => xlam::XLAM, ["xlam"],
-    PythonicList => pythonic::LIST, [],
-    HermesOther => hermes::OTHER, ["qwen2.5-coder"],
-    Named => named::NAMED, ["functionary"],
+    Hermes => hermes::HERMES,
+    Qwen3Coder => qwen_coder::QWEN3_CODER,
+    Glm => glm::GLM,
+    LongCat => glm::LONGCAT,
+    Hunyuan3 => glm::HUNYUAN_3,
+    K2Horizon => glm::K2_HORIZON,
+    Functionary31 => functionary::FUNCTIONARY_31,
+    Functionary32 => functionary::FUNCTIONARY_32,
+    Mistral => mistral::MISTRAL,
+    PythonTag => llama::PYTHON_TAG,
+    DeepSeek => deepseek::DEEPSEEK,
+    DeepSeekDsml => deepseek::DSML,
+    DeepSeekDsml41 => deepseek::DSML_41,
+    Step3 => step::STEP_3,
+    Kimi => kimi::KIMI,
+    KimiK3 => kimi::KIMI_K3,
+    Solar => solar::SOLAR,
+    CommandR => command_r::COMMAND_R,
+    CommandR7b => command_r::COMMAND_R7B,
+    GemmaToolCode => gemma::TOOL_CODE,
+    FunctionGemma => gemma::FUNCTION_GEMMA,
+    Gemma4 => gemma::GEMMA_4,
+    Granite => granite::GRANITE,
+    LmStudio => lm_studio::LM_STUDIO,
+    MiniMaxM1 => minimax::MINIMAX_M1,
+    MiniMaxM2 => minimax::MINIMAX_M2,
+    MiniMaxM3 => minimax::MINIMAX_M3,
+    MiniMaxM3Plain => minimax::MINIMAX_M3_PLAIN,
+    MiniMaxArrows => minimax::ARROWS,
+    Anthropic => anthropic::ANTHROPIC,
+    AnthropicNamespace => anthropic::NAMESPACE,
+    AnthropicTags => anthropic::TAGS,
+    Muse => tagged::MUSE,
+    Dots => tagged::DOTS,
+    Grok => tagged::GROK,
+    MiniCpm5 => tagged::MINI_CPM5,
+    Olmo3 => olmo::OLMO_3,
+    Apertus => apertus::APERTUS,
+    InternLm2 => internlm::INTERNLM_2,
+    GigaChat3 => gigachat::GIGACHAT_3,
+    Harmony => harmony::HARMONY,
+    HarmonyStripped => harmony::STRIPPED,
+    Nemotron => nemotron::NEMOTRON,
+    Lfm2 => pythonic::LFM2,
+    FireFunction => firefunction::FIREFUNCTION,
+    JsonLine => plain::LINE,
+    JsonFence => plain::FENCE,
+    PythonCode => gemma::PYTHON_CODE,
+    Xlam => xlam::XLAM,
+    PythonicList => pythonic::LIST,
+    HermesOther => hermes::OTHER,
+    Named => named::NAMED,
 }

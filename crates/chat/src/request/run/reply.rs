@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
 use crate::fallback::{TextCall, calls_only_in_reasoning};
-use crate::finish::{FinishMeaning, finish_meaning, shown_finish_detail, shown_finish_reason};
+use crate::finish::{FinishMeaning, shown_finish_detail, shown_finish_reason};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FailureKind, FinalState, FinishReason, Signal};
 use crate::request::repetition::Loop;
@@ -92,8 +92,8 @@ impl Run {
     /// Processes the end of a reply, which is complete or being closed.
     fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_usage(reply.usage);
-        if let Some(reason) = reply.finish_reason.as_deref().filter(|reason| finish_meaning(reason).is_none())
-        {
+        let finish = reply.finish(self.config.dialect);
+        if let Some(reason) = reply.finish_reason.as_deref().filter(|_| finish.is_none()) {
             let reason = shown_finish_reason(reason);
             self.warn(&format!("unknown finish reason `{reason}`: the reply may be incomplete"));
         }
@@ -106,13 +106,13 @@ impl Run {
         };
         let Partition { exit, mut other } = partition(&reply.calls, tools);
         // The server stopped the reply because of its content, which includes its calls.
-        let is_filtered = meaning_of(reply) == Some(FinishMeaning::Filtered);
+        let is_filtered = finish == Some(FinishMeaning::Filtered);
         if is_filtered {
             other.clear();
         }
         let status = status_without_exit_calls(status, other.iter().copied());
         let cut = other.iter().copied().rfind(|call| is_truncated(call));
-        let is_finished = closing.is_none() && reply.is_finished();
+        let is_finished = closing.is_none() && reply.is_finished(self.config.dialect);
         let (hold_back, mut classifier) = self.text_reader(tools);
         let shown = hold_back.finish(is_finished, &mut classifier);
         self.emit_text(shown);
@@ -151,10 +151,11 @@ impl Run {
         let is_over_limit = self.hold_back.is_over_limit();
         let status =
             if is_over_limit { ReplyStatus::ServerError { error: too_many_calls() } } else { status };
-        let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text && count == 0;
+        let reports_call = finish == Some(FinishMeaning::Called);
+        let is_missing_call = reports_call && reply.calls.is_empty() && !reads_text && count == 0;
         let may_call = count > 0 || is_missing_call;
         let failure = closing
-            .or_else(|| status_failure(&status, reply, cut))
+            .or_else(|| status_failure(&status, finish, cut))
             .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
             .or_else(|| (may_call && reply.lost_frames > 0).then(|| lost_frame_failure(reply.lost_frames)))
             // The first problem of the text is reported.
@@ -199,19 +200,21 @@ impl Run {
 
     /// Ends a reply without normal calls. It completes the request, unless the server paused it.
     fn end_without_calls(&mut self, reply: &Reply, is_missing_call: bool, tools: &ToolSet) {
-        if is_paused(reply) && self.budget.left() > 0 {
+        let finish = reply.finish(self.config.dialect);
+        // The server continues the reply when it gets it back.
+        if finish == Some(FinishMeaning::Paused) && self.budget.left() > 0 {
             return self.continue_paused();
         }
         if is_missing_call {
             self.warn("the server reported a tool call but did not send one");
         }
-        if let Some(warning) = end_warning(reply) {
+        if let Some(warning) = end_warning(reply, finish) {
             self.warn(&warning);
         }
         if reply.calls.is_empty() && self.calls_only_in_reasoning(tools) {
             self.warn("the model wrote a call in its reasoning, and no text; no tool was called");
         }
-        let finish_reason = finish_reason(reply.finish_reason.as_deref());
+        let finish_reason = finish_reason(finish);
         self.finish(FinalState::Completed, finish_reason, None);
     }
 
@@ -346,7 +349,7 @@ impl Run {
 
 fn too_many_calls() -> ServerError {
     let message = format!("the reply contains more than {MAX_CALLS} tool calls; the rest was not read");
-    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
+    ServerError::new(ServerErrorKind::Server, message)
 }
 
 /// Returns the status of the reply without its exit calls, which never affect the other calls. `calls` are the other
@@ -371,26 +374,11 @@ fn is_truncated(call: &RawCall) -> bool {
     matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
 }
 
-/// Whether the server reports a tool call.
-fn reports_call(reply: &Reply) -> bool {
-    meaning_of(reply) == Some(FinishMeaning::Called)
-}
-
-/// Whether the server continues the reply when it gets it back.
-fn is_paused(reply: &Reply) -> bool {
-    meaning_of(reply) == Some(FinishMeaning::Paused)
-}
-
-/// Returns the meaning of the finish reason, if it is known.
-fn meaning_of(reply: &Reply) -> Option<FinishMeaning> {
-    reply.finish_reason.as_deref().and_then(finish_meaning)
-}
-
 /// Returns a warning about an end other than by the model or by the token limit.
-fn end_warning(reply: &Reply) -> Option<String> {
+fn end_warning(reply: &Reply, finish: Option<FinishMeaning>) -> Option<String> {
     let reason = reply.finish_reason.as_deref()?;
     let shown = shown_finish_reason(reason);
-    match finish_meaning(reason)? {
+    match finish? {
         FinishMeaning::Filtered => {
             let reason = (reason != "content_filter").then(|| format!("`{shown}`"));
             let detail = reply.finish_detail.as_deref().map(shown_finish_detail);
@@ -429,11 +417,15 @@ fn lost_frame_failure(lost: usize) -> Failure {
 }
 
 /// Returns the failure for a reply that is not complete. `cut` is the call that was cut off.
-fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) -> Option<Failure> {
+fn status_failure(
+    status: &ReplyStatus,
+    finish: Option<FinishMeaning>,
+    cut: Option<&RawCall>,
+) -> Option<Failure> {
     let (reason, kind, detail) = match status {
         ReplyStatus::Complete => return None,
         ReplyStatus::CallTruncated { .. } => {
-            (FailReason::ToolParseError, FailureKind::CallTruncated, truncated_detail(reply, cut))
+            (FailReason::ToolParseError, FailureKind::CallTruncated, truncated_detail(finish, cut))
         }
         ReplyStatus::ServerError { error } => return Some(server_failure(error)),
         ReplyStatus::Incomplete { cause } => (
@@ -457,19 +449,23 @@ fn server_failure(error: &ServerError) -> Failure {
     let kind = match error.kind {
         ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
         ServerErrorKind::Unavailable
+        | ServerErrorKind::Loading
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Unauthorized
+        | ServerErrorKind::Rejected
         | ServerErrorKind::Http => FailureKind::HttpError,
-        ServerErrorKind::Server => FailureKind::ServerError,
+        ServerErrorKind::Temporary | ServerErrorKind::UnparsedCall | ServerErrorKind::Server => {
+            FailureKind::ServerError
+        }
     };
     let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
     Failure::new(FailReason::UnknownError, kind, format!("{code}{}", error.message))
 }
 
 /// Describes which call was cut off, and why.
-fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
+fn truncated_detail(finish: Option<FinishMeaning>, cut: Option<&RawCall>) -> String {
     let name = cut.map_or("a tool", |call| call.name.as_str());
-    let advice = match finish_reason(reply.finish_reason.as_deref()) {
+    let advice = match finish_reason(finish) {
         FinishReason::MaxTokens => {
             ": the server's token limit was reached; raise :max-tokens in the worker's :params"
         }
@@ -504,8 +500,8 @@ fn loop_failure(found: Loop) -> Failure {
     )
 }
 
-fn finish_reason(server: Option<&str>) -> FinishReason {
-    match server.and_then(finish_meaning) {
+fn finish_reason(server: Option<FinishMeaning>) -> FinishReason {
+    match server {
         Some(FinishMeaning::CutShort) => FinishReason::MaxTokens,
         Some(FinishMeaning::Filtered) => FinishReason::ContentFilter,
         // The driver receives a failed reply as a server error.

@@ -5,7 +5,6 @@
 use super::super::api_decoder::ApiDecoder;
 use super::super::assemble::{Assembled, LimitExceeded};
 use super::super::chunk::{decode_chunk, is_error};
-use super::super::http_error::classify_stream_error;
 use super::super::loose::Loose;
 use super::super::loose_object::decode_object;
 use super::super::reply_state::{BodyEnd, ReplyContent, ReplyState};
@@ -79,9 +78,9 @@ impl MessageReply {
             }
             "message_stop" => state.body_end = BodyEnd::Done,
             "message" => self.on_whole(event.message.as_deref().unwrap_or(&event.own), state, sink)?,
-            "error" => state.set_error(|| classify_stream_error(data)),
+            "error" => state.set_server_error(data),
             "" if is_error(&event.error) || decode_chunk(data).is_ok_and(|chunk| chunk.has_error()) => {
-                state.set_error(|| classify_stream_error(data));
+                state.set_server_error(data);
             }
             // `ping`, and events that are not about the content.
             _ => {}

@@ -5,7 +5,6 @@
 use super::super::api_decoder::ApiDecoder;
 use super::super::assemble::{Assembled, ForeignItems, LimitExceeded};
 use super::super::chunk::{decode_chunk, is_error};
-use super::super::http_error::classify_stream_error;
 use super::super::loose::Loose;
 use super::super::loose_object::decode_object;
 use super::super::opaque::OpaqueReader;
@@ -14,7 +13,6 @@ use super::super::sink::Sink;
 use super::calls::{Calls, UpdatedCall};
 use super::event::{Event, ResponseObject, text_of, texts_of};
 use super::slots::{ItemRef, ItemSlots};
-use crate::event::ServerError;
 use crate::finish::FinishMeaning;
 use crate::received::Opaque;
 
@@ -142,7 +140,7 @@ impl Response {
             "response.cancelled" | "response.canceled" => {
                 self.on_end(event, ResponseEnd::Cancelled, state, sink)?;
             }
-            "error" => state.set_error(|| classify_stream_error(data)),
+            "error" => state.set_server_error(data),
             _ => self.on_other(event, kind, data, state, sink)?,
         }
         Ok(())
@@ -167,7 +165,7 @@ impl Response {
                 self.on_end(event, ResponseEnd::Completed, state, sink)?;
             }
         } else if is_error(&event.error) || decode_chunk(data).is_ok_and(|chunk| chunk.has_error()) {
-            state.set_error(|| classify_stream_error(data));
+            state.set_server_error(data);
         }
         Ok(())
     }
@@ -291,7 +289,7 @@ impl Response {
         };
         state.body_end = BodyEnd::Done;
         if is_error(error) || end == ResponseEnd::Failed {
-            state.set_error(|| failure(error, &response.error_type));
+            state.set_server_error(failure(error, &response.error_type).as_bytes());
         } else if end == ResponseEnd::Cancelled {
             state.set_error(|| local_error(String::from("the server ended the reply as canceled")));
         } else if end == ResponseEnd::Incomplete {
@@ -408,13 +406,13 @@ fn reasoning_of(item: &Loose<'_>, source: Option<Source>) -> String {
     parts.join(PART_BREAK)
 }
 
-/// Returns the error of a failed response. `error_type` is a member that `OpenRouter` adds next to the error.
-fn failure(error: &Loose<'_>, error_type: &Loose<'_>) -> ServerError {
+/// Returns the data of the error of a failed response. `error_type` is a member that `OpenRouter` adds next to the error.
+fn failure(error: &Loose<'_>, error_type: &Loose<'_>) -> String {
     if is_error(error) {
         let (error_type, error) = (error_type.to_json(), error.to_json());
-        classify_stream_error(format!(r#"{{"type":{error_type},"error":{error}}}"#).as_bytes())
+        format!(r#"{{"type":{error_type},"error":{error}}}"#)
     } else {
-        classify_stream_error(error_type.as_text().unwrap_or_default().as_bytes())
+        error_type.as_text().unwrap_or_default().to_owned()
     }
 }
 

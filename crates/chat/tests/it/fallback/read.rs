@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deftool_chat::request::{BiosV1, Event, Fallback, FinalState, Run, RunConfig, RunStart};
-use deftool_chat::{ChatEvent, Message, MessageToolCall, Reply, ReplyStatus};
+use deftool_chat::{ChatEvent, Dialect, Message, MessageToolCall, Reply, ReplyStatus};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ pub(super) fn tools() -> ToolSet {
 pub(super) struct Reader {
     pub(super) mode: Fallback,
     /// The URL of the API and the model's name, which decide the forms that are read.
-    pub(super) url: &'static str,
+    pub(super) dialect: Dialect,
     pub(super) model: String,
     pub(super) conversation: Vec<Message>,
     /// Number of characters in each piece.
@@ -244,10 +244,10 @@ impl Outcome {
 
 pub(super) fn reader(mode: Fallback) -> Reader {
     let conversation = vec![Message::user("Do it.")];
-    let (url, model) = ("", String::new());
+    let (dialect, model) = (Dialect::default(), String::new());
     Reader {
         mode,
-        url,
+        dialect,
         model,
         conversation,
         cut: usize::MAX,
@@ -276,8 +276,8 @@ impl Reader {
 
     /// Returns a request that waits for its reply.
     pub(super) fn begin(&self, tools: &ToolSet) -> Run {
-        let (url, model) = (self.url.to_owned(), self.model.clone());
-        let mut config = RunConfig { fallback: self.mode, url, model, ..RunConfig::default() };
+        let (dialect, model) = (self.dialect, self.model.clone());
+        let mut config = RunConfig { fallback: self.mode, dialect, model, ..RunConfig::default() };
         if !self.loops {
             config.repetition.clear();
         }

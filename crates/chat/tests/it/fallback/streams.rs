@@ -1,8 +1,8 @@
 //! Replies that are split, stored or truncated at any position.
 
-use deftool_chat::ChatEvent;
 use deftool_chat::fallback::{FormSet, Forms, MAX_HELD, Piece, Scanner};
 use deftool_chat::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
+use deftool_chat::{ChatEvent, Dialect};
 use deftool_test_support::cpu::assert_linear;
 use deftool_test_support::step;
 use proptest::prelude::*;
@@ -159,7 +159,7 @@ fn hits() -> Vec<(Family, Specimen)> {
 }
 
 fn forms(unmarked: bool) -> Forms {
-    let forms = Forms::of("", "", FormSet::default());
+    let forms = Dialect::default().forms("", FormSet::default());
     if unmarked { forms.with_unmarked() } else { forms }
 }
 

@@ -1,8 +1,8 @@
 //! Prompt caches: each body is the previous one with new messages at its end.
 
+use deftool_chat::Dialect;
 use deftool_chat::request::{BiosBudget, BudgetUnit, RunConfig, SystemMessages};
 use deftool_chat::{Api, Body, BodyEncoder, BodyForm, Capabilities, Message, ReplyStatus};
-use deftool_lang::spec::Dialect;
 use serde_json::{Value, json};
 
 use super::play::{Play, Played, ScriptedReply, play, reply_with, user, weather};
@@ -67,7 +67,7 @@ fn conversation(change: Change, end: ScriptedReply, (restore, journaled): (bool,
 
 fn bodies(played: &[Played], api: Api) -> Vec<Body> {
     // A local server gets no marks, which move to the last messages.
-    let server = Capabilities::of(Dialect::LlamaCpp);
+    let server = Capabilities::of(Dialect::named("llama-cpp"));
     let form = BodyForm { api, server, ..BodyForm::default() };
     let encoded = played.iter().map(|played| {
         let mut encoder = BodyEncoder::default();

@@ -212,10 +212,9 @@ fn cut_and_lost_calls_fail_even_if_errors_are_reported() {
 fn an_unreadable_failed_generation_is_reported() {
     let text = "<tool_call>{\"name\": \"look\", \"arguments\": {oops}}</tool_call>";
     let error = ServerError {
-        kind: ServerErrorKind::Http,
-        message: String::from("tool_use_failed"),
         code: Some(400),
         failed_generation: Some(text.to_owned()),
+        ..ServerError::new(ServerErrorKind::Http, "tool_use_failed")
     };
     let failed = reply_with("").status(ReplyStatus::ServerError { error });
     let played = reports().run(&[failed, reply_with("done")]);

@@ -124,10 +124,8 @@ fn signals_are_recorded_before_the_reply_fails() {
     }
     // A call that the server could not parse is returned as text, and that text repeats itself.
     let looping = ServerError {
-        kind: ServerErrorKind::Server,
-        message: String::from("it does not parse"),
-        code: None,
         failed_generation: Some("the same line, again and again\n".repeat(40)),
+        ..ServerError::new(ServerErrorKind::Server, "it does not parse")
     };
     let failing =
         reply_with("t").call("finish", json!({})).status(ReplyStatus::ServerError { error: looping });
@@ -316,7 +314,7 @@ fn many_reported_calls_do_not_recurse() {
 #[test]
 fn incomplete_replies_fail() {
     let error = |kind, message: &str| ReplyStatus::ServerError {
-        error: ServerError { kind, message: message.to_owned(), code: Some(400), failed_generation: None },
+        error: ServerError { code: Some(400), ..ServerError::new(kind, message) },
     };
     let cases = [
         (ReplyStatus::Incomplete { cause: None }, FailReason::UnknownError, "stream_incomplete"),

@@ -2,7 +2,7 @@
 
 use deftool_chat::fallback::FormSet;
 use deftool_chat::request::{Event, FailReason, Fallback, FinalState, RunConfig};
-use deftool_chat::{ReplyStatus, ServerError, ServerErrorKind};
+use deftool_chat::{Dialect, ReplyStatus, ServerError, ServerErrorKind};
 use serde_json::json;
 
 use super::play::{Played, fixture, play, reply_with, weather};
@@ -77,8 +77,7 @@ fn the_forms_of_the_model_are_read() {
             "{warnings:?}"
         );
     }
-    let native =
-        |config: &mut RunConfig| config.url = String::from("https://api.openai.com/v1/chat/completions");
+    let native = |config: &mut RunConfig| config.dialect = Dialect::named("openai-com");
     let played = play().with(native).run(&[reply_with(tag)]);
     assert!(played.executed().is_empty() && warnings(&played)[0].ends_with("this host returns calls itself"));
     let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {\"n\": 1}}</tool_call>";
@@ -479,10 +478,9 @@ fn a_failed_generation_is_searched_for_calls() {
     let failed = |text: &str| {
         reply_with("").status(ReplyStatus::ServerError {
             error: ServerError {
-                kind: ServerErrorKind::Http,
-                message: String::from("tool_use_failed"),
                 code: Some(400),
                 failed_generation: Some(text.to_owned()),
+                ..ServerError::new(ServerErrorKind::Http, "tool_use_failed")
             },
         })
     };

@@ -1,6 +1,6 @@
 //! Any split of the bytes produces the same reading, and no bytes cause a panic.
 
-use deftool_chat::{Api, ReplyStatus, TransportEnd, classify_http_error};
+use deftool_chat::{Api, ReplyStatus, Tables, TransportEnd, classify_http_error};
 use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ proptest! {
         let body = [prefix.as_bytes(), &body].concat();
         let whole = read_api(api, [&body[..]].into_iter(), TransportEnd::Clean, &[]);
         prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), TransportEnd::Clean, &[]));
-        let _ = classify_http_error(500, &body);
+        let _ = classify_http_error(Tables::default(), 500, &body);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! HTTP errors that gateways wrap.
 
-use deftool_chat::{ServerErrorKind, classify_http_error};
+use deftool_chat::{ServerErrorKind, Tables, classify_http_error};
 use serde_json::json;
 
 #[test]
@@ -22,7 +22,7 @@ fn the_cause_inside_a_gateway_error_determines_the_kind() {
             "field required (messages.role)",
         ),
     ] {
-        let error = classify_http_error(status, body.to_string().as_bytes());
+        let error = classify_http_error(Tables::default(), status, body.to_string().as_bytes());
         assert_eq!((error.kind, error.message.as_str()), (kind, message), "{body}");
     }
 }

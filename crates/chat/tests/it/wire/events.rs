@@ -89,7 +89,7 @@ fn the_deltas_of_a_call_contain_the_size_of_its_arguments() {
 #[test]
 fn errors_inside_a_stream_are_classified() {
     for (data, kind, code, message) in [
-        (r#"data: {"error":{"code":500,"message":"boom"}}"#, ServerErrorKind::Server, Some(500), "boom"),
+        (r#"data: {"error":{"code":500,"message":"boom"}}"#, ServerErrorKind::Temporary, Some(500), "boom"),
         (r#"data: {"error":"boom"}"#, ServerErrorKind::Server, None, "boom"),
         (
             r#"error: {"code":400,"message":"the request exceeds the available context size"}"#,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use deftool_chat::request::Fallback;
 use deftool_chat::{
-    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, Message, MessageToolCall, classify_http_error,
-    next_body_fallback, requires_call,
+    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, Message, MessageToolCall, Tables,
+    classify_http_error, next_body_fallback, requires_call,
 };
 use serde_json::{Value, json};
 
@@ -86,8 +86,11 @@ fn a_rejection_without_a_suitable_fallback_changes_nothing() {
         (400, template, None),
         (503, "System role not supported", None),
     ] {
-        let error =
-            classify_http_error(status, json!({"error": {"message": message}}).to_string().as_bytes());
+        let error = classify_http_error(
+            Tables::default(),
+            status,
+            json!({"error": {"message": message}}).to_string().as_bytes(),
+        );
         assert_eq!(
             next_body_fallback(&sent, BodyForm::default(), &error, Fallback::On),
             expected,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use deftool_chat::{Api, ReplyStatus, ServerErrorKind, classify_http_error};
+use deftool_chat::{Api, ReplyStatus, ServerErrorKind, Tables, classify_http_error};
 use deftool_test_support::step;
 
 use super::read::{assert_as_expected, cases, end, read_api, stems, wire, with_suffix};
@@ -70,11 +70,13 @@ fn recorded_http_errors_are_classified() {
         let name = stem.strip_prefix(&root).unwrap().display().to_string();
         let head = fs::read_to_string(with_suffix(&stem, ".head")).unwrap();
         let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let error = classify_http_error(status, &fs::read(with_suffix(&stem, ".json")).unwrap());
+        let error =
+            classify_http_error(Tables::default(), status, &fs::read(with_suffix(&stem, ".json")).unwrap());
         let expected = match status {
             401 => ServerErrorKind::Unauthorized,
-            503 => ServerErrorKind::Unavailable,
+            503 => ServerErrorKind::Loading,
             400 if name.contains("ctx_overflow") => ServerErrorKind::ContextOverflow,
+            500.. => ServerErrorKind::Temporary,
             _ => ServerErrorKind::Http,
         };
         assert_eq!((error.kind, error.code), (expected, Some(status)), "{name}: {error:?}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::Fallback;
 use deftool_chat::{
-    BodyForm, ChatRequest, Message, MessageToolCall, classify_http_error, next_body_fallback,
+    BodyForm, ChatRequest, Message, MessageToolCall, Tables, classify_http_error, next_body_fallback,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn layout(body: &Value) -> String {
 /// Returns the layouts of the next requests, as long as the server answers with the same message.
 fn next_layouts(sent: &ChatRequest, status: u16, message: &str) -> String {
     let body = json!({"error": {"message": message}}).to_string();
-    let error = classify_http_error(status, body.as_bytes());
+    let error = classify_http_error(Tables::default(), status, body.as_bytes());
     let mut form = BodyForm::default();
     let mut layouts = Vec::new();
     while let Some(fallback) = next_body_fallback(sent, form, &error, Fallback::Auto) {

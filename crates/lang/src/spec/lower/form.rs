@@ -18,14 +18,16 @@ pub(super) enum Form {
     Collection,
     Worker,
     Mcp,
+    Dialect,
     Project,
 }
 
-pub(super) const FORMS: [(&str, Form); 10] = [
+pub(super) const FORMS: [(&str, Form); 11] = [
     ("deftool", Form::Tool(ToolKind::Normal)),
     ("defexit", Form::Tool(ToolKind::Exit)),
     ("defworker", Form::Worker),
     ("defmcp", Form::Mcp),
+    ("defdialect", Form::Dialect),
     ("defproject", Form::Project),
     ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
     ("llm-make-tool", Form::Tool(ToolKind::Normal)),
@@ -48,6 +50,7 @@ pub(in crate::spec) fn plist_of_form(head: &str) -> Option<Plist> {
         Form::Tool(ToolKind::Exit) => Some(Plist::Exit),
         Form::Worker => Some(Plist::Worker),
         Form::Mcp => Some(Plist::Mcp),
+        Form::Dialect => Some(Plist::Dialect),
         Form::Project => Some(Plist::Project),
         Form::Collection => None,
     }
@@ -73,7 +76,7 @@ pub(in crate::spec) fn layout_of(head: &str, forms: &ToolForms) -> Option<FormLa
     let (form, skip) = known_form(head, forms)?;
     Some(match form {
         Form::Collection => FormLayout::Definition,
-        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Project => FormLayout::Keys { skip },
+        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Dialect | Form::Project => FormLayout::Keys { skip },
     })
 }
 
@@ -224,7 +227,7 @@ pub(super) fn form_of(
                 }
                 // `(gptel-make-tool "name" …)` is a mistake, not a declaration.
                 Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
-                Form::Worker | Form::Mcp | Form::Project => second == Some(Kind::Keyword),
+                Form::Worker | Form::Mcp | Form::Dialect | Form::Project => second == Some(Kind::Keyword),
             };
             let evaluation = if is_function(name, forms) { Evaluation::Evaluated } else { Evaluation::Data };
             (has_keys || is_call || !in_code).then_some(SpecForm {

@@ -4,6 +4,7 @@ mod argument;
 mod collection;
 mod command;
 mod confirm;
+mod dialect;
 mod emacs;
 mod examples;
 mod fixes;
@@ -217,7 +218,7 @@ pub(crate) fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<D
     if let Some(Datum { kind: DatumKind::Symbol(head), .. }) = items.first() {
         match FORMS.iter().find(|(form, _)| form == head) {
             Some((_, Form::Tool(of_form))) => kind = *of_form,
-            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Project)) | None => {
+            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Dialect | Form::Project)) | None => {
                 return (None, vec![rules::unknown_form::value(at, Some(head))]);
             }
         }
@@ -305,6 +306,12 @@ impl Lowerer {
             }
             Form::Mcp => {
                 definitions.mcp_servers.extend(self.lower_mcp(span, data).filter(|_| syntax_error.is_none()));
+                None
+            }
+            Form::Dialect => {
+                definitions
+                    .dialects
+                    .extend(self.lower_dialect(span, data).filter(|_| syntax_error.is_none()));
                 None
             }
             Form::Project => {

@@ -11,8 +11,8 @@ use crate::spec::rules::{
     endpoint_suffix, reserved_param, secret_in_file, timer_over_total, tools_without_budget, useless_key,
     wrong_value,
 };
-use crate::spec::{BiosSource, Dialect, WorkerSpec};
-use crate::syntax::{Datum, DatumKind};
+use crate::spec::{BiosSource, WorkerSpec};
+use crate::syntax::Datum;
 use crate::text::{Span, Spanned};
 
 /// Whether `:params` cannot set this member of a request body.
@@ -159,11 +159,11 @@ impl Lowerer {
         }
     }
 
-    /// Reads the server software; `None` if it is to be detected.
-    fn take_dialect(&mut self, value: Datum) -> Option<Dialect> {
-        let is_auto =
-            matches!(&value.kind, DatumKind::String(word) | DatumKind::Symbol(word) if word == "auto");
-        if is_auto { None } else { self.take_word(Plist::Worker, "dialect", value) }
+    /// Reads the name of a dialect; `None` if it is to be detected.
+    fn take_dialect(&mut self, value: Datum) -> Option<Spanned<String>> {
+        let span = value.span;
+        let name = self.take_dialect_name("dialect", value)?;
+        (name != "auto").then(|| Spanned::new(name, span))
     }
 
     fn lower_count(&mut self, worker: &mut WorkerSpec, key: &str, value: &Datum) {

@@ -79,6 +79,7 @@ pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
 pub use near_name::finding as near_name;
 pub use once_per_file::merge_style;
+pub use preview::of_form as preview_form;
 pub use tools_by_code::{TOOLS_BY_CODE, finding as made_by_code, undeclared_wrapper};
 pub use unknown_key::among as unknown_key_among;
 pub use unknown_name::finding as unknown_name;

@@ -6,7 +6,7 @@ rule! {
     /// a preview feature that cannot be enabled
     ///
     /// `:preview` enables features that may change or leave. One that became stable needs no name, and one that was removed
-    /// has no effect.
+    /// has no effect. A form that is a preview is reported until its project enables it.
     ///
     /// ```eld fails
     /// (defproject :preview (script-type))
@@ -26,4 +26,10 @@ pub(in crate::spec) fn finding(at: Location, name: &str) -> Option<Diagnostic> {
         Some(similar) => finding.did_you_mean(at.span, similar),
         None => finding.note(help),
     })
+}
+
+/// Reports a form that is a preview, in a project that does not enable it.
+pub fn of_form(at: Location, head: &str, feature: &str) -> Diagnostic {
+    Diagnostic::new(&PREVIEW, at, format!("`{head}` is a preview and may change or leave"))
+        .note(format!("enable it with `(defproject :preview ({feature}))`"))
 }

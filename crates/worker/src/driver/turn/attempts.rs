@@ -190,14 +190,11 @@ impl<'a> Turn<'a> {
         if let Some(fallback) = next_body_fallback(request, form, &error, self.run.config().fallback) {
             return Ok(NextAttempt::Fallback(fallback, error.message));
         }
-        let is_loading = status == 503 && error.message.contains("Loading model");
+        let is_loading = error.kind == ServerErrorKind::Loading;
+        let retry_after = retry_after.or_else(|| error.retry_after_ms.map(Duration::from_millis));
         let is_temporary =
-            if is_loading { self.may_wait_for_load() } else { self.may_retry(status, should_retry) };
-        // The other kinds are permanent for any status.
-        if is_temporary
-            && matches!(error.kind, ServerErrorKind::Http | ServerErrorKind::Unavailable)
-            && retry_after.is_none_or(|wait| wait <= MAX_DELAY)
-        {
+            if is_loading { self.may_wait_for_load() } else { self.may_retry(error.kind, should_retry) };
+        if is_temporary && retry_after.is_none_or(|wait| wait <= MAX_DELAY) {
             let delay = if is_loading { self.delay.min(MAX_DELAY_LOADING) } else { self.delay };
             let wait = retry_after.unwrap_or_else(|| self.jittered(delay));
             let reason = format!("HTTP {status}: {}", error.message);
@@ -227,13 +224,14 @@ impl<'a> Turn<'a> {
         self.feed(&mut vec![ChatEvent::Ended { reply: Reply::failed(error) }]);
     }
 
-    /// Whether a request with this error status may be retried. `should_retry`: what the server requests.
-    fn may_retry(&self, status: u16, should_retry: Option<bool>) -> bool {
-        match (should_retry, status) {
+    /// Whether a request with such an error may be retried. `should_retry`: what the server requests.
+    fn may_retry(&self, kind: ServerErrorKind, should_retry: Option<bool>) -> bool {
+        match (should_retry, kind) {
             (Some(false), _) => false,
-            (_, 408 | 409 | 429 | 503) => self.retries < MAX_RETRIES,
-            (Some(true), 400..) | (None, 425 | 500 | 502 | 504 | 520..=529) => self.may_retry_hosted(),
-            (Some(true) | None, _) => false,
+            (_, ServerErrorKind::Unavailable) => self.retries < MAX_RETRIES,
+            (_, ServerErrorKind::Temporary) | (Some(true), ServerErrorKind::Http) => self.may_retry_hosted(),
+            // The other kinds are permanent.
+            _ => false,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deftool_chat::request::{FailReason, Failure, FailureKind};
-use deftool_chat::{Api, ServerError, ServerErrorKind, refuses_tools};
+use deftool_chat::{Api, ServerError, ServerErrorKind};
 use deftool_lang::spec::WorkerSpec;
 
 use super::timers::MAX_DELAY;
@@ -54,7 +54,11 @@ pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
         ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
         ServerErrorKind::Unauthorized
         | ServerErrorKind::Unavailable
+        | ServerErrorKind::Loading
+        | ServerErrorKind::Temporary
         | ServerErrorKind::QuotaExhausted
+        | ServerErrorKind::Rejected
+        | ServerErrorKind::UnparsedCall
         | ServerErrorKind::Http
         | ServerErrorKind::Server => FailureKind::HttpError,
     };
@@ -88,7 +92,7 @@ fn advice(url: &str, refusal: &Refusal<'_>) -> String {
                 .unwrap_or(location);
             return format!("; redirects are not followed: use {endpoint} as the endpoint");
         }
-        _ if refuses_tools(&error.message) => return String::from(advice_on_tools(&error.message)),
+        _ if error.refuses_tools() => return String::from(advice_on_tools(&error.message)),
         (ServerErrorKind::QuotaExhausted, ..) => {
             "; the quota of the account is used up: add credits, or raise its limit"
         }
@@ -157,7 +161,7 @@ fn advice_on_tools(message: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use deftool_chat::classify_http_error;
+    use deftool_chat::{Tables, classify_http_error};
 
     use super::*;
 
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn a_redirect_message_contains_the_new_endpoint() {
         let url = "http://127.0.0.1:9/v1/chat/completions";
-        let error = classify_http_error(307, b"");
+        let error = classify_http_error(Tables::default(), 307, b"");
         for (location, endpoint) in [
             ("https://h/v1/chat/completions", "https://h/v1"),
             ("http://h/v1/responses", "http://h/v1"),
@@ -196,7 +200,7 @@ mod tests {
             (403, r#"{"error": {"message": "no"}}"#, true),
             (403, r#"{"error": {"message": "flagged", "metadata": {"reasons": ["violence"]}}}"#, false),
         ] {
-            let error = classify_http_error(status, body.as_bytes());
+            let error = classify_http_error(Tables::default(), status, body.as_bytes());
             let Failure { detail, .. } = of_status("http://h/v1/chat/completions", &refusal(&error, status));
             assert_eq!(detail.contains("set a valid key"), helps, "{detail}");
         }
@@ -204,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_detected_server_must_be_configured_before_it_receives_a_key() {
-        let error = classify_http_error(401, br#"{"error": {"message": "Invalid API Key"}}"#);
+        let error =
+            classify_http_error(Tables::default(), 401, br#"{"error": {"message": "Invalid API Key"}}"#);
         for (url, is_found) in [
             ("http://127.0.0.1:8080/v1/chat/completions", true),
             ("http://127.0.0.1:8081/v1/chat/completions", false),
@@ -223,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_variable_of_the_key_is_named() {
-        let error = classify_http_error(401, br#"{"error": {"message": "no"}}"#);
+        let error = classify_http_error(Tables::default(), 401, br#"{"error": {"message": "no"}}"#);
         for (path, key_variable, setting) in [
             (
                 "chat/completions",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use deftool_chat::request::{Event, FailReason, Failure, FailureKind, FinalState};
 use deftool_chat::{
     Body, BodyForm, ChatEvent, ChatRequest, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
-    StreamNotes, TransportEnd, classify_http_error, requires_call, truncation_warning,
+    StreamNotes, Tables, TransportEnd, classify_http_error, requires_call, truncation_warning,
 };
 use deftool_record::secrets::REDACTED;
 use deftool_record::{Line, Redactor};
@@ -63,7 +63,7 @@ impl Turn<'_> {
         let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
         let mut reading = Reading {
             timers: StreamTimers::new(&task.shared.config.timers),
-            decoder: StreamDecoder::new(self.api, names),
+            decoder: StreamDecoder::new(self.api, names).with_tables(self.tables()),
         };
         let end = match self.read_pieces(&mut open, &mut reading).await {
             Ok(end) => end,
@@ -379,12 +379,22 @@ impl Turn<'_> {
                 Ok(None) | Err(_) => break,
             }
         }
-        let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
+        let refusal = ServerRefusal {
+            error: classify_http_error(self.tables(), status, &body),
+            is_page: is_page(&body),
+        };
         if !body.is_empty() {
             task.write_data(&body, Instant::now());
         }
         task.write(|at_ms| Line::End { at_ms, error });
         Ok(refusal)
+    }
+}
+
+impl Turn<'_> {
+    /// The tables that explain what the server sends.
+    fn tables(&self) -> Tables {
+        self.task.server.dialect.tables(&self.run.config().model)
     }
 }
 
@@ -437,12 +447,14 @@ fn overload(events: &[ChatEvent]) -> Option<&ServerError> {
 /// Whether a server is overloaded, or a gateway did not reach it.
 fn is_overload(error: &ServerError) -> bool {
     match error.kind {
-        ServerErrorKind::Unavailable => true,
-        ServerErrorKind::Server => matches!(error.code, Some(502 | 504 | 520..=529)),
+        ServerErrorKind::Unavailable | ServerErrorKind::Loading | ServerErrorKind::Temporary => true,
         ServerErrorKind::ContextOverflow
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Unauthorized
-        | ServerErrorKind::Http => false,
+        | ServerErrorKind::Rejected
+        | ServerErrorKind::UnparsedCall
+        | ServerErrorKind::Http
+        | ServerErrorKind::Server => false,
     }
 }
 

@@ -2,112 +2,16 @@
 //!
 //! Lowering takes the known keys from these tables, and editors take completions and documentation from them.
 
+mod dialect;
+mod key;
+
 use std::sync::LazyLock;
 
+use self::key::key_of;
+pub use self::key::{Key, KeyValue, Plist};
 use super::ToolKind;
 use super::keywords::{self, TYPES, ValueKind};
 use super::rules::unknown_format::FORMATS;
-
-/// A plist whose keys have a fixed meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Plist {
-    /// `deftool`, and the forms that mean the same.
-    Tool,
-    /// `defexit`.
-    Exit,
-    /// `defworker`.
-    Worker,
-    /// `defmcp`.
-    Mcp,
-    /// `defproject`.
-    Project,
-    /// An element of `:args`.
-    Argument,
-    /// A schema inside an argument or in `:returns`.
-    Schema,
-    /// The value of `:allow`.
-    Permissions,
-    /// The value of a worker's `:server`.
-    Server,
-    /// An override in `:targets`.
-    Override,
-    /// The options of a name in `:tool-forms`.
-    ToolForm,
-}
-
-impl Plist {
-    /// Returns the owner of the keys, with its article.
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Self::Tool | Self::Exit => "a tool",
-            Self::Worker => "a worker",
-            Self::Mcp => "an MCP server",
-            Self::Project => "`defproject`",
-            Self::Argument => "an argument",
-            Self::Schema => "a schema",
-            Self::Permissions => "`:allow`",
-            Self::Server => "`:server`",
-            Self::Override => "a target's override",
-            Self::ToolForm => "a tool form",
-        }
-    }
-}
-
-/// A key of a plist.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// The name, without a colon.
-    pub name: &'static str,
-    /// The value.
-    pub value: KeyValue,
-    /// The documentation in Markdown: one sentence, or several.
-    pub doc: &'static str,
-}
-
-/// The values that a key takes.
-#[derive(Debug, Clone, Copy)]
-pub enum KeyValue {
-    /// A string.
-    Text,
-    /// `t` or `nil`.
-    Flag,
-    /// `t` or `:json-false`.
-    JsonFlag,
-    /// A number.
-    Number,
-    /// A string with a duration or a size.
-    Quantity,
-    /// One of these symbols.
-    Words(&'static [&'static str]),
-    /// One of these strings.
-    Strings(&'static [&'static str]),
-    /// One type, or a vector of types.
-    Type,
-    /// The path of a script.
-    Script,
-    /// A vector of names of tools.
-    Tools(ToolKind),
-    /// A vector of codes or names of rules.
-    Rules,
-    /// A list of names of preview features.
-    Previews,
-    /// A vector of strings.
-    List,
-    /// A plist.
-    Plist(Plist),
-    /// A list of plists.
-    Plists(Plist),
-    /// A vector of plists.
-    VectorOf(Plist),
-    /// A plist from names to plists.
-    Named(Plist),
-    /// A vector of plists from arguments of the tool to values.
-    Calls,
-    /// `t` or `(:when CONDITION…)`.
-    Confirm,
-    /// Any value.
-    Any,
-}
 
 /// A top-level form of a spec file.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +25,7 @@ pub struct FormDoc {
 }
 
 /// The forms of the language. [`super::ToolForms::plist_of_form`] also accepts the forms of Emacs packages.
-pub const FORMS: [FormDoc; 5] = [
+pub const FORMS: [FormDoc; 6] = [
     FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script or a program." },
     FormDoc {
         head: "defexit",
@@ -130,6 +34,11 @@ pub const FORMS: [FormDoc; 5] = [
     },
     FormDoc { head: "defworker", plist: Plist::Worker, doc: "A model server and the loop around it." },
     FormDoc { head: "defmcp", plist: Plist::Mcp, doc: "An MCP server whose tools workers use." },
+    FormDoc {
+        head: "defdialect",
+        plist: Plist::Dialect,
+        doc: "What a model server does, as tables: a preview.",
+    },
     FormDoc {
         head: "defproject",
         plist: Plist::Project,
@@ -143,6 +52,15 @@ pub fn keys(plist: Plist) -> &'static [Key] {
         Plist::Tool | Plist::Exit => &TOOL,
         Plist::Worker => &WORKER,
         Plist::Mcp => &MCP,
+        Plist::Dialect => &dialect::DIALECT,
+        Plist::Probe => &dialect::PROBE,
+        Plist::Feature => &dialect::FEATURE,
+        Plist::ErrorRow => &dialect::ERROR,
+        Plist::Example => &dialect::EXAMPLE,
+        Plist::Finish => &dialect::FINISH,
+        Plist::Delay => &dialect::DELAY,
+        Plist::Model => &dialect::MODEL,
+        Plist::ImageLimits => &dialect::IMAGE_LIMITS,
         Plist::Project => &PROJECT,
         Plist::Argument => &ARGUMENT,
         Plist::Schema => ARGUMENT.get(2..).unwrap_or_default(),
@@ -161,13 +79,9 @@ pub fn key(plist: Plist, name: &str) -> Option<&'static Key> {
 /// Returns the words that the key `name` of `plist` takes; they are the names by which their enums are deserialized.
 pub(super) fn words(plist: Plist, name: &str) -> &'static [&'static str] {
     match key(plist, name).map(|key| key.value) {
-        Some(KeyValue::Words(words)) => words,
+        Some(KeyValue::Words(words) | KeyValue::WordList(words)) => words,
         _ => &[],
     }
-}
-
-const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
-    Key { name, value, doc }
 }
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
@@ -296,8 +210,8 @@ const WORKER: [Key; 35] = [
     ),
     key_of(
         "dialect",
-        KeyValue::Words(&["auto", "openai", "llama-cpp", "vllm", "ollama", "lm-studio", "openrouter"]),
-        "The server software. Default: `auto`, which detects it.",
+        KeyValue::Dialect,
+        "The server software or vendor, or a `defdialect` of the project. Default: `auto`, which detects it.",
     ),
     key_of(
         "api",

@@ -1,0 +1,141 @@
+//! The kinds of plists, keys and values.
+
+use crate::spec::ToolKind;
+
+/// A plist whose keys have a fixed meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Plist {
+    /// `deftool`, and the forms that mean the same.
+    Tool,
+    /// `defexit`.
+    Exit,
+    /// `defworker`.
+    Worker,
+    /// `defmcp`.
+    Mcp,
+    /// `defdialect`.
+    Dialect,
+    /// A row of a dialect's `:probes`.
+    Probe,
+    /// A row of a dialect's `:features`.
+    Feature,
+    /// A row of a dialect's `:errors`.
+    ErrorRow,
+    /// What a server sends for a row of `:errors` or `:delays`.
+    Example,
+    /// A row of a dialect's `:finish`.
+    Finish,
+    /// A row of a dialect's `:delays`.
+    Delay,
+    /// A row of a dialect's `:models`.
+    Model,
+    /// The value of a dialect's `:image-limits`.
+    ImageLimits,
+    /// `defproject`.
+    Project,
+    /// An element of `:args`.
+    Argument,
+    /// A schema inside an argument or in `:returns`.
+    Schema,
+    /// The value of `:allow`.
+    Permissions,
+    /// The value of a worker's `:server`.
+    Server,
+    /// An override in `:targets`.
+    Override,
+    /// The options of a name in `:tool-forms`.
+    ToolForm,
+}
+
+impl Plist {
+    /// Returns the owner of the keys, with its article.
+    pub(in crate::spec) fn describe(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Exit => "a tool",
+            Self::Worker => "a worker",
+            Self::Mcp => "an MCP server",
+            Self::Dialect => "a dialect",
+            Self::Probe => "a row of `:probes`",
+            Self::Feature => "a row of `:features`",
+            Self::ErrorRow => "a row of `:errors`",
+            Self::Example => "an example",
+            Self::Finish => "a row of `:finish`",
+            Self::Delay => "a row of `:delays`",
+            Self::Model => "a row of `:models`",
+            Self::ImageLimits => "`:image-limits`",
+            Self::Project => "`defproject`",
+            Self::Argument => "an argument",
+            Self::Schema => "a schema",
+            Self::Permissions => "`:allow`",
+            Self::Server => "`:server`",
+            Self::Override => "a target's override",
+            Self::ToolForm => "a tool form",
+        }
+    }
+}
+
+/// A key of a plist.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The name, without a colon.
+    pub name: &'static str,
+    /// The value.
+    pub value: KeyValue,
+    /// The documentation in Markdown: one sentence, or several.
+    pub doc: &'static str,
+}
+
+/// The values that a key takes.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyValue {
+    /// A string.
+    Text,
+    /// `t` or `nil`.
+    Flag,
+    /// `t` or `:json-false`.
+    JsonFlag,
+    /// A number.
+    Number,
+    /// A string with a duration or a size.
+    Quantity,
+    /// One of these symbols.
+    Words(&'static [&'static str]),
+    /// A vector of some of these symbols.
+    WordList(&'static [&'static str]),
+    /// A vector of numbers.
+    Numbers,
+    /// The name of a dialect, as a symbol.
+    Dialect,
+    /// One of these strings.
+    Strings(&'static [&'static str]),
+    /// One type, or a vector of types.
+    Type,
+    /// The path of a script.
+    Script,
+    /// A vector of names of tools.
+    Tools(ToolKind),
+    /// A vector of codes or names of rules.
+    Rules,
+    /// A list of names of preview features.
+    Previews,
+    /// A vector of strings.
+    List,
+    /// A plist.
+    Plist(Plist),
+    /// A list of plists.
+    Plists(Plist),
+    /// A vector of plists.
+    VectorOf(Plist),
+    /// A plist from names to plists.
+    Named(Plist),
+    /// A vector of plists from arguments of the tool to values.
+    Calls,
+    /// `t` or `(:when CONDITION…)`.
+    Confirm,
+    /// Any value.
+    Any,
+}
+
+pub(super) const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
+    Key { name, value, doc }
+}
