@@ -1,9 +1,10 @@
 """A server on stdin and stdout that answers with the results in the file `server.json`: `initialize` holds members of the
 handshake, `list` the results of `tools/list`, one after the other, of which the last repeats, and `call` the result of
-every call. Instead of `call`, `answer` holds the members of the answer to a call, `line` this answer as a text with `ID`, and
+every call. With `environment`, this is the list of the names of the environment variables. Instead of `call`, `answer` holds the members of the answer to a call, `line` this answer as a text with `ID`, and
 `size` the size of its text. `log` is printed before each answer. The file `received` counts the received lines."""
 
 import json
+import os
 import sys
 
 with open("server.json") as file:
@@ -19,7 +20,11 @@ def result_of(message):
     if message["method"] == "tools/list":
         pages = RESULTS["list"]
         return pages.pop(0) if len(pages) > 1 else pages[0]
-    return RESULTS["call"] if message["method"] == "tools/call" else None
+    if message["method"] != "tools/call":
+        return None
+    if "environment" in RESULTS:
+        return {"content": [{"type": "text", "text": "".join(f"{name} " for name in os.environ)}]}
+    return RESULTS["call"]
 
 
 received = 0
@@ -32,7 +37,7 @@ for line in sys.stdin:
         print(RESULTS["log"], flush=True)
     if "id" not in message or "method" not in message:
         continue
-    if message["method"] == "tools/call" and "call" not in RESULTS:
+    if message["method"] == "tools/call" and not {"call", "environment"} & RESULTS.keys():
         if "size" in RESULTS:
             answer = {"result": {"content": [{"type": "text", "text": "x" * RESULTS["size"]}]}}
         else:

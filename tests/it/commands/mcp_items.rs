@@ -233,6 +233,24 @@ fn the_last_of_several_tools_with_the_same_name_is_used() {
     assert!(std::fs::read_to_string(project.path("made/specs/x.eld")).unwrap().contains(last), "{made:?}");
 }
 
+/// A server gets the variables about the user, as from both official SDKs, and no others.
+#[test]
+fn a_server_gets_the_variables_about_the_user() {
+    let results = json!({"initialize": {}, "list": [{"tools": [ping()]}], "environment": true});
+    let project = project_with(&results, "(reply (call \"t__ping\"))");
+    let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
+    let mut command = command_in(&project.path(""), &stub);
+    let passed = ["HOME", "LOGNAME", "SHELL", "TERM", "USER"];
+    for variable in passed.into_iter().chain(["A_SECRET"]) {
+        command.env(variable, project.path(""));
+    }
+    let ended = Ended::of(command.stdin(Stdio::null()).output().unwrap());
+    for variable in passed.into_iter().chain(["PATH"]) {
+        assert!(ended.stderr.contains(&format!("{variable} ")), "{variable}: {ended:?}");
+    }
+    assert!(ended.stderr.contains("tool   t__ping") && !ended.stderr.contains("A_SECRET"), "{ended:?}");
+}
+
 /// Lists of tools: the names that are offered, and what is reported.
 #[test]
 fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {

@@ -11,6 +11,9 @@ use crate::path::resolve_path;
 use crate::permission::{PathGrant, normalize};
 use crate::script::Script;
 
+/// The variables about the user, without secrets, that MCP servers expect. Both official SDKs pass them and `PATH`.
+const USER_VARIABLES: [&str; 5] = ["HOME", "LOGNAME", "SHELL", "TERM", "USER"];
+
 /// The grants of a spec that apply to programs.
 pub(super) struct ProgramGrants {
     run: Vec<String>,
@@ -30,8 +33,9 @@ impl ProgramGrants {
         }
     }
 
-    /// The grants of a program that no script runs.
+    /// The grants of a program that no script runs. It also gets [`USER_VARIABLES`].
     pub(super) fn unrestricted(env: Vec<String>, folder: &Path) -> Self {
+        let env = USER_VARIABLES.map(String::from).into_iter().chain(env).collect();
         Self { run: Vec::new(), env, folders: Vec::new(), root: folder.to_owned() }
     }
 

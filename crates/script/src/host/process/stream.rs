@@ -10,8 +10,8 @@ use deftool_process::{Child, KillHandle};
 use super::program::ProgramGrants;
 use super::run::{StartError, prepare};
 
-/// Starts a program in `folder`, with `PATH`, `LANG`, the environment variables named in `env`, and `variables`. Requires
-/// [`set_guard`](deftool_process::set_guard), and a tokio runtime.
+/// Starts a program in `folder`, with `PATH`, `LANG`, the variables about the user (`HOME`, `LOGNAME`, `SHELL`, `TERM` and
+/// `USER`), those named in `env`, and `variables`. Requires [`set_guard`](deftool_process::set_guard), and a tokio runtime.
 ///
 /// # Errors
 /// If the program does not exist or cannot be started.
