@@ -60,6 +60,9 @@ impl Peer {
                 RequestPermissionOutcome::Selected(selected) if &*selected.option_id.0 == ALLOW => {
                     Approval::Allowed
                 }
+                RequestPermissionOutcome::Cancelled => {
+                    refused(String::from("nobody answered the request for approval"))
+                }
                 _ => refused(String::new()),
             },
             Err(error) => refused(format!("the client did not ask the user: {}", error.message)),

@@ -60,11 +60,13 @@ pub(crate) async fn decide(
 }
 
 fn of_answer(tool: &str, answer: &ElicitResult) -> Decision {
-    match answer.action {
-        ElicitationAction::Accept => Decision::Approved,
-        ElicitationAction::Decline | ElicitationAction::Cancel => {
-            Decision::Refused(format!("the user refused this call to `{tool}`"))
+    Decision::Refused(match answer.action {
+        ElicitationAction::Accept => return Decision::Approved,
+        ElicitationAction::Decline => format!("the user refused this call to `{tool}`"),
+        // A host without a user cancels, and so does a user who closes the form.
+        ElicitationAction::Cancel => {
+            format!("nobody answered whether this call to `{tool}` may run, so it did not")
         }
-        _ => Decision::Refused(format!("the user did not approve this call to `{tool}`")),
-    }
+        _ => format!("the user did not approve this call to `{tool}`"),
+    })
 }

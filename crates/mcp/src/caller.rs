@@ -4,6 +4,7 @@
 #![allow(deprecated)]
 
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 use deftool_lang::tool::TraceContext;
 use hyper::http::request::Parts;
@@ -35,6 +36,8 @@ pub(crate) struct ClientAddress(pub(crate) IpAddr);
 pub(crate) struct Caller<'c> {
     pub(crate) context: &'c RequestContext<RoleServer>,
     pub(crate) min_level: Option<LogLevel>,
+    /// The last progress of the call.
+    pub(crate) progress: Mutex<Option<f64>>,
 }
 
 impl Caller<'_> {
@@ -74,14 +77,25 @@ impl Caller<'_> {
         TraceContext::parse(meta.get_traceparent()?, meta.get_tracestate().unwrap_or_default())
     }
 
+    /// Returns the progress to report for `fraction`. The protocol requires that it grows with each report, whose text
+    /// may be new.
+    fn grown(&self, fraction: Option<f64>) -> f64 {
+        let mut last = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let reported = fraction.unwrap_or_default();
+        let grown = last.map_or(reported, |last| if reported > last { reported } else { after(last) });
+        *last = Some(grown);
+        grown
+    }
+
     /// Reports an event of a call of `tool`, if the client asked for such events. Errors are ignored: they mean that
     /// the client disconnected, which stops the call.
     pub(crate) async fn notify(&self, tool: &str, event: CallEvent) {
         match event {
             CallEvent::Progressed { fraction, text } => {
                 let Some(token) = self.context.meta.get_progress_token() else { return };
-                let mut report = ProgressNotificationParam::new(token, fraction.unwrap_or_default());
-                if fraction.is_some() {
+                let grown = self.grown(fraction);
+                let mut report = ProgressNotificationParam::new(token, grown);
+                if fraction.is_some() && grown <= 1.0 {
                     report = report.with_total(1.0);
                 }
                 let _ = self.context.peer.notify_progress(report.with_message(text)).await;
@@ -102,4 +116,9 @@ impl Caller<'_> {
             }
         }
     }
+}
+
+/// Returns a progress after `last`. It stays below 1 as long as it can, so that later fractions are larger.
+fn after(last: f64) -> f64 {
+    (last + (1.0 - last) / 100.0).max(last.next_up())
 }

@@ -134,7 +134,8 @@ impl Session {
             let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
         };
-        let caller = Caller { context: &context, min_level: self.min_level(&context) };
+        let min_level = self.min_level(&context);
+        let caller = Caller { context: &context, min_level, progress: Mutex::default() };
         tokio::select! {
             response = self.server.call(&*catalog, &tool, request, repairs, &caller) => Ok(response),
             // Nobody reads the answer.

@@ -36,7 +36,7 @@ impl Session {
                 Approval::Allowed => {}
                 Approval::Refused { reason } => {
                     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                    let message = format!("the user refused this call to `{name}`{reason}");
+                    let message = format!("the user did not allow this call to `{name}`{reason}");
                     return Err(failed(&ToolError::new(ToolErrorKind::Canceled, message)));
                 }
             }

@@ -125,11 +125,11 @@ async fn connect_to(
             async move |request: RequestPermissionRequest, responder, _| {
                 let fields = request.tool_call.fields;
                 asked.add(&format!("asked: {}", fields.title.unwrap()));
-                let is_allowed = fields.raw_input.unwrap()["path"] == "a";
-                let option = request.options[usize::from(!is_allowed)].option_id.clone();
-                let selected = SelectedPermissionOutcome::new(option);
-                responder
-                    .respond(RequestPermissionResponse::new(RequestPermissionOutcome::Selected(selected)))
+                let path = fields.raw_input.unwrap()["path"].clone();
+                let option = request.options[usize::from(path != "a")].option_id.clone();
+                let selected = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option));
+                let outcome = if path == "c" { RequestPermissionOutcome::Cancelled } else { selected };
+                responder.respond(RequestPermissionResponse::new(outcome))
             },
             on_receive_request!(),
         )
@@ -161,6 +161,7 @@ async fn prompt(connection: &ConnectionTo<Agent>, seen: &Seen, session: &Session
 const CONVERSATION: &str = r#"call Pending: count {"text":"abcd"}
 call Pending: careful {"path":"a"}
 call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
+call Pending: careful {"path":"c"}
 InProgress: 
 Completed: 4
 asked: careful {"path":"a"}
@@ -168,6 +169,8 @@ InProgress:
 Completed: changed a
 asked: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
 Failed: {"refused":"the user did not allow this call"}
+asked: careful {"path":"c"}
+Failed: {"refused":"the user did not allow this call","reason":"nobody answered the request for approval"}
 agent: It is 4.
 call Completed: done
 call Failed: done [] the arguments are an array, not an object
@@ -178,9 +181,11 @@ const LOADED: &str = r#"user: How long is abcd?
 call Pending: count {"text":"abcd"}
 call Pending: careful {"path":"a"}
 call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
+call Pending: careful {"path":"c"}
 Completed: 4
 Completed: changed a
 Completed: {"refused":"the user did not allow this call"}
+Completed: {"refused":"the user did not allow this call","reason":"nobody answered the request for approval"}
 agent: It is 4.
 user: What did I ask?
 agent: For a count.
@@ -196,6 +201,7 @@ async fn a_session_is_continued_and_loaded() {
         ("count", "{\"text\": \"abcd\"}"),
         ("careful", "{\"path\": \"a\"}"),
         ("careful", r#"{"path": "b\u202e\u200b\u2028\u007f"}"#),
+        ("careful", "{\"path\": \"c\"}"),
     ];
     let server = Server::script([
         Answer::calls(&calls),
@@ -246,7 +252,7 @@ async fn a_session_is_continued_and_loaded() {
         last.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(
         roles.join(" "),
-        "system user assistant tool tool tool assistant user assistant user assistant user"
+        "system user assistant tool tool tool tool assistant user assistant user assistant user"
     );
 }
 

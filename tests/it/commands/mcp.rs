@@ -345,6 +345,33 @@ fn progress_and_log_lines_are_sent_before_the_result_if_the_client_asks_for_them
     assert_eq!(seen_of(3, Some("critical"), json!({})), Vec::<Value>::new());
 }
 
+/// The protocol requires that the progress of a call grows.
+#[test]
+fn progress_grows_with_each_report() {
+    let project = project();
+    let reports = "0.1 0.1 0.05 0.5 nil nil 0.5 2 2 nil".split(' ');
+    let reports: Vec<_> = reports.map(|value| format!(" tool.progress({value}, \"at {value}\")\n")).collect();
+    project
+        .write("scripts/broken.lua", format!("return function()\n{} return 'ok'\nend\n", reports.concat()));
+    let mut host = Host::start(&project, &[]);
+    host.ask(1, "tools/call", &json!({"name": "broken", "arguments": {}, "_meta": {"progressToken": "t"}}));
+    let (mut seen, mut last) = (Vec::new(), -1.0);
+    loop {
+        let message = host.next();
+        if message["id"] == 1 {
+            break;
+        }
+        let report = &message["params"];
+        let progress = report["progress"].as_f64().unwrap();
+        assert!(progress > last, "{report} after {last}");
+        assert!(report["total"].is_null() || (report["total"] == 1.0 && progress <= 1.0), "{report}");
+        last = progress;
+        seen.push(report["message"].as_str().unwrap().to_owned());
+    }
+    let all = "at 0.1,at 0.1,at 0.05,at 0.5,at nil,at nil,at 0.5,at 2,at 2,at nil";
+    assert_eq!(seen.join(","), all);
+}
+
 #[test]
 fn malformed_messages_do_not_end_the_session() {
     let project = project();
@@ -446,6 +473,25 @@ fn questions_have_no_hidden_characters() {
     host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     let refused = host.next();
     assert_eq!(refused["result"]["isError"], true, "{refused}");
+}
+
+/// A host without a user cancels the question.
+#[test]
+fn a_canceled_question_is_not_a_refusal() {
+    let project = project();
+    let mut host = Host::start_as(&project, &[], &json!({"elicitation": {}}));
+    for (action, text) in [
+        ("decline", "the user refused this call to `careful`"),
+        ("cancel", "nobody answered whether this call to `careful` may run, so it did not"),
+    ] {
+        host.ask(1, "tools/call", &json!({"name": "careful", "arguments": {"path": "a"}}));
+        let question = host.next();
+        host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": action}}));
+        let refused = host.next();
+        let expected = json!({"content": [{"type": "text", "text": text}], "isError": true});
+        assert_eq!(refused["result"]["content"], expected["content"], "{refused}");
+        assert_eq!(refused["result"]["isError"], expected["isError"], "{refused}");
+    }
 }
 
 #[test]
