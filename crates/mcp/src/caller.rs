@@ -9,9 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use deftool_lang::tool::TraceContext;
 use hyper::http::request::Parts;
 use rmcp::RoleServer;
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam};
+use rmcp::model::{
+    JsonRpcMessage, LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam,
+    ProgressNotification, ProgressNotificationParam, ServerJsonRpcMessage, ServerNotification,
+};
 use rmcp::service::RequestContext;
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::events::{CallEvent, LogLevel};
 use crate::membership::Membership;
@@ -31,6 +35,10 @@ pub(crate) fn level_from(level: LoggingLevel) -> LogLevel {
 /// The address of the client of a request over HTTP, in the extensions of its head.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+/// The stream of the HTTP response to a request of a session, in the extensions of the request.
+#[derive(Clone)]
+pub(crate) struct CallStream(pub(crate) UnboundedSender<ServerJsonRpcMessage>);
 
 /// The client that made a call.
 pub(crate) struct Caller<'c> {
@@ -98,7 +106,7 @@ impl Caller<'_> {
                 if fraction.is_some() && grown <= 1.0 {
                     report = report.with_total(1.0);
                 }
-                let _ = self.context.peer.notify_progress(report.with_message(text)).await;
+                self.send(ProgressNotification::new(report.with_message(text)).into()).await;
             }
             CallEvent::Logged { level, text } => {
                 if self.min_level.is_none_or(|min| level < min) {
@@ -112,8 +120,15 @@ impl Caller<'_> {
                 };
                 let message =
                     LoggingMessageNotificationParam::new(level, Value::String(text)).with_logger(tool);
-                let _ = self.context.peer.notify_logging_message(message).await;
+                self.send(LoggingMessageNotification::new(message).into()).await;
             }
+        }
+    }
+
+    async fn send(&self, event: ServerNotification) {
+        match self.context.extensions.get() {
+            Some(CallStream(stream)) => drop(stream.send(JsonRpcMessage::notification(event))),
+            None => drop(self.context.peer.send_notification(event).await),
         }
     }
 }

@@ -123,8 +123,8 @@ fn third_party_clients_get_the_same_results() {
             };
             let root = project.path("").canonicalize().unwrap();
             let seen = seen.replace(&format!("{}/", root.display()), "").replace("MCP error -32602: ", "");
-            // A client may drop progress that it reads together with the result, or add its own. Over HTTP, log lines
-            // have their own stream, and may arrive after the result.
+            // A client may drop progress that it reads together with the result, or add its own, and handles log lines
+            // beside the result.
             let is_event = |line: &&str| line.starts_with("progress: ") || *line == LOGGED;
             assert!(seen.lines().any(|line| line == LOGGED), "{name}, HTTP: {is_http}: {seen}");
             let seen: Vec<&str> = seen.lines().filter(|line| !is_event(line)).collect();

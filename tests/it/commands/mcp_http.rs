@@ -189,6 +189,38 @@ fn spinning_project() -> Project {
     project
 }
 
+/// The events of a call are in the stream of its request, in their order and before its answer.
+#[test]
+fn events_of_calls_are_in_their_own_streams() {
+    let project = project();
+    project.write(
+        "scripts/count.lua",
+        "return function(text)\n for part = 1, 3 do\n  log.warn(text .. part)\n  tool.progress(part / 4, text .. part)\n\
+         task.wait(0.05)\n end\n return { length = 1 }\nend\n",
+    );
+    let (_server, url) = start_http(&project, &[]);
+    let client = Client::start(&url);
+    let calls = ["a", "b", "c"].map(|text| {
+        let params = json!({"name": "count", "arguments": {"text": text}, "_meta": {"progressToken": text}});
+        client.send(&json!({"jsonrpc": "2.0", "id": text, "method": "tools/call", "params": params}))
+    });
+    for (text, call) in ["a", "b", "c"].into_iter().zip(calls) {
+        let answer = receive(call);
+        let data = answer.lines().filter_map(|line| line.strip_prefix("data: "));
+        let messages: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
+        let shown = |message: &Value| match message["method"].as_str() {
+            Some("notifications/message") => format!("log {}", message["params"]["data"].as_str().unwrap()),
+            Some("notifications/progress") => {
+                format!("at {}", message["params"]["message"].as_str().unwrap())
+            }
+            _ => format!("answer {}", message["id"].as_str().unwrap()),
+        };
+        let shown: Vec<String> = messages.iter().map(shown).collect();
+        let expected = [1, 2, 3].map(|part| format!("log {text}{part},at {text}{part},")).concat();
+        assert_eq!(shown.join(","), format!("{expected}answer {text}"), "{answer}");
+    }
+}
+
 /// The calls of one session use up all threads. A call of another session does not wait for their end.
 #[test]
 fn a_session_does_not_starve_another() {

@@ -131,7 +131,10 @@ fn calls_are_validated_approved_and_run() {
     assert_eq!(client.response(id)["result"]["text"], format!("changed {path}"));
     let id = client.send("call", careful.clone());
     client.answer(json!({"answer": "refused", "reason": "not now"}));
-    assert_eq!(error_of(&client.response(id)), "-32803 the user did not allow this call to `careful`: not now");
+    assert_eq!(
+        error_of(&client.response(id)),
+        "-32803 the user did not allow this call to `careful`: not now"
+    );
     let id = client.send("call", careful.clone());
     client.answer(json!(true));
     let error = error_of(&client.response(id));

@@ -1,10 +1,15 @@
-//! The sessions of clients over HTTP. As those of the library, except that a call ends with its session.
+//! The sessions of clients over HTTP. As those of the library, except that a call ends with its session, and that all
+//! events of a call go to the stream of its request: the library sends log lines to the stream of the session.
 
-use futures_util::Stream;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use futures_util::stream::{PollNext, poll_fn, select_with_strategy};
+use futures_util::{Stream, StreamExt};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::caller::CallStream;
 use crate::membership::{CancelCalls, SessionTransport};
 
 type Local = LocalSessionManager;
@@ -41,9 +46,16 @@ impl SessionManager for Sessions {
     async fn create_stream(
         &self,
         id: &SessionId,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.0.create_stream(id, message).await
+        let (events, mut sent) = unbounded_channel();
+        if let JsonRpcMessage::Request(request) = &mut message {
+            request.request.extensions_mut().insert(CallStream(events));
+        }
+        let sent = poll_fn(move |context| sent.poll_recv(context)).map(ServerSseMessage::from_message);
+        let answers = self.0.create_stream(id, message).await?;
+        // The events that were sent before an answer come before it.
+        Ok(select_with_strategy(sent, answers, |()| PollNext::Left))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
