@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -22,13 +23,18 @@ fn pong() -> Value {
 
 /// Runs a worker that calls `ping` of the server `t` and then ends, if errors of the runner do not end it.
 fn run(server: &str, played: &Value, calls: usize) -> (Ended, Project) {
+    run_calls(server, played, &vec!["t__ping"; calls])
+}
+
+fn run_calls(server: &str, played: &Value, calls: &[&str]) -> (Ended, Project) {
     let project = Project::empty();
     project.write(
         "specs/a.eld",
         format!("(defmcp :name \"t\" {server} :timeout \"120s\")\n(defworker :name \"w\")\n"),
     );
     project.write("server.json", played.to_string());
-    let replies = "(reply (call \"t__ping\")) ".repeat(calls);
+    let replies: Vec<_> = calls.iter().map(|call| format!("(reply (call \"{call}\"))")).collect();
+    let replies = replies.join(" ");
     project.write("stub.eld", format!("(defscenario :name \"s\" {replies} (reply \"done\"))"));
     let mut http = server.contains("URL").then(|| Http::start(&project));
     if let Some(http) = &mut http {
@@ -36,7 +42,8 @@ fn run(server: &str, played: &Value, calls: usize) -> (Ended, Project) {
         project.write("specs/a.eld", spec.replace("URL", &http.url));
     }
     let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
-    let ended = Ended::of(command_in(&project.path(""), &stub).stdin(Stdio::null()).output().unwrap());
+    let mut command = command_in(&project.path(""), &stub);
+    let ended = Ended::of(command.env("TOKEN", "secret").stdin(Stdio::null()).output().unwrap());
     assert!(!ended.stderr.contains("no result within"), "{played}: {ended:?}");
     (ended, project)
 }
@@ -135,6 +142,47 @@ fn every_http_response_ends_its_call() {
         assert!(ended.stderr.contains(&shown), "{status} {body}: {ended:?}");
         assert_eq!(ended.stdout.contains("done"), is_received, "{status} {body}: {ended:?}");
     }
+}
+
+/// A redirect within the origin keeps the request and its token. No other origin gets a request.
+#[test]
+fn redirects_stay_within_the_origin() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let elsewhere = format!("http://{}/mcp/", other.local_addr().unwrap());
+    let is_another =
+        format!("to {elsewhere}, which is another origin; write that URL in `:url` if you trust it");
+    let keeps = "/mcp/, with a status that changes the request; write that URL in `:url`";
+    for (status, location, method, shown) in [
+        (307, "/mcp/", None, RESULT),
+        (308, "/mcp/", None, RESULT),
+        (307, "/mcp/", Some("tools/call"), RESULT),
+        (302, "/mcp/", None, keeps),
+        (307, "/mcp", None, "/mcp, and so on"),
+        (307, &format!("{elsewhere}?key=1"), None, &is_another),
+        (308, &elsewhere, Some("tools/call"), &is_another),
+        (301, &elsewhere, None, &is_another),
+    ] {
+        let mut redirect = json!({"status": status, "location": location});
+        if let Some(method) = method {
+            redirect["method"] = json!(method);
+        }
+        let call = json!({"status": 200, "body": {"result": pong()}});
+        let played = json!({"redirect": redirect, "token": "secret", "call": call});
+        let (ended, _project) = run(":url \"URL\" :token-env \"TOKEN\"", &played, 1);
+        assert!(ended.stderr.contains(shown), "{status} {location}: {ended:?}");
+        assert!(other.accept().is_err(), "{status} {location}");
+    }
+}
+
+/// The same as over stdio.
+#[test]
+fn a_change_before_a_result_counts_over_http() {
+    let call = json!({"status": 200, "body": {"result": pong()}});
+    let played = json!({"sse": true, "changed": true, "call": call});
+    let replies = ["t__ping", "t__more"];
+    let (ended, _project) = run_calls(":url \"URL\"", &played, &replies);
+    assert!(ended.stderr.contains("tool   t__more {} → \"pong\""), "{ended:?}");
 }
 
 /// A server that was restarted refuses the session of the client.

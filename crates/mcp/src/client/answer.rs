@@ -1,5 +1,7 @@
 //! The meaning of a message of a server, for all transports.
 
+use std::error::Error;
+
 use deftool_lang::tool::ToolErrorKind;
 use rmcp::RoleClient;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId};
@@ -94,4 +96,13 @@ pub(super) fn failure_of(error: &ErrorData) -> (ToolErrorKind, String) {
 
 fn with_code(error: &ErrorData) -> String {
     format!("{} ({})", error.message, error.code.0)
+}
+
+/// Returns the innermost cause of an error: the outer ones name types of the library.
+pub(super) fn cause_of(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }

@@ -1,7 +1,6 @@
 //! One connection to a server: the handshake, and the list of its tools.
 
 use std::collections::{HashMap, HashSet};
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +12,17 @@ use rmcp::model::{
     PaginatedRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
-    serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-use super::answer::Warn;
+use super::answer::{Warn, cause_of};
+use super::changes::Changes;
 use super::handshake::{LenientHandshake, NEWEST_PROTOCOL};
 use super::http::HttpClient;
 use super::program::ProgramTransport;
@@ -81,13 +80,13 @@ pub enum ServerTransport {
 
 /// An MCP server whose tools are used.
 pub struct RemoteServer {
-    /// The name. The tools are called `NAME__TOOL`.
+    /// The name. The tools are called `NAME__TOOL`, with a hash if this is too long or not the name of one tool only.
     pub name: String,
     /// How to reach it.
     pub transport: ServerTransport,
     /// The tools to use, by the names that the server gives them; `None`: all.
     pub tools: Option<Vec<String>>,
-    /// The tools to use, as `NAME__TOOL`; `None`: all.
+    /// The tools to use, by their names in requests or as `NAME__TOOL`; `None`: all.
     pub only: Option<Vec<String>>,
     /// Whether nothing works without it. A server that is not required is left out if it does not start.
     pub is_required: bool,
@@ -114,27 +113,12 @@ impl RemoteServer {
 /// An established connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) service: RunningService<RoleClient, Handler>,
-    /// Notified when the tools have changed.
-    pub(super) changed: Arc<Notify>,
+    pub(super) service: RunningService<RoleClient, ClientConfig>,
+    pub(super) changes: Changes,
+    /// Set to the number of changes that are listed.
+    pub(super) lister: watch::Sender<u64>,
     /// The end of the program, if there is one.
     pub(super) program: Option<BoxFuture<'static, String>>,
-}
-
-/// Handles the messages of the server. It offers no capabilities, so the server cannot send requests.
-pub(super) struct Handler {
-    changed: Arc<Notify>,
-}
-
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let deftool = Implementation::new("deftool", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), deftool)
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
-    }
 }
 
 impl Connection {
@@ -149,8 +133,10 @@ impl Connection {
     }
 
     async fn open_now(transport: &ServerTransport, warn: Warn) -> Result<Self, String> {
-        let changed = Arc::new(Notify::new());
-        let handler = Handler { changed: Arc::clone(&changed) };
+        let (changes, lister) = Changes::new();
+        let deftool = Implementation::new("deftool", env!("CARGO_PKG_VERSION"));
+        // It offers no capabilities, so the server cannot send requests.
+        let handler = ClientConfig::new(ClientCapabilities::default(), deftool);
         let lifecycle =
             ClientLifecycleMode::Auto { preferred_versions: vec![NEWEST_PROTOCOL], legacy_version: None };
         let mut ended = None;
@@ -158,7 +144,7 @@ impl Connection {
             ServerTransport::Program(launch) => {
                 let program = launch().await.map_err(|error| format!("cannot be started: {error}"))?;
                 let streams = ProgramTransport::new(program.output, program.input, Arc::clone(&warn));
-                let streams = LenientHandshake::new(streams, warn);
+                let streams = LenientHandshake::new(streams, changes.clone(), warn);
                 ended = Some(program.ended);
                 tokio::select! {
                     service = serve_client_with_lifecycle(handler, streams, lifecycle).boxed() => match service {
@@ -169,25 +155,19 @@ impl Connection {
                 }
             }
             ServerTransport::Http { url, token, headers } => {
-                // Fails if the program has already selected an implementation of cryptography, which is then used.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                // The trusted URL may not lead to another server.
-                let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-                // A compressed stream would arrive in large chunks.
-                let http = http.no_gzip().no_deflate().build();
-                let http = http.map_err(|error| error.to_string())?;
+                let http = HttpClient::new().map_err(|error| error.to_string())?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 if let Some(token) = token {
                     config = config.auth_header(token.as_str());
                 }
                 config = config.custom_headers(http_headers(headers)?);
-                let transport = StreamableHttpClientTransport::with_client(HttpClient::new(http), config);
-                let transport = LenientHandshake::new(transport, warn);
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                let transport = LenientHandshake::new(transport, changes.clone(), warn);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle).boxed().await;
                 service.map_err(|error| format!("cannot connect to {url}: {}", describe(&error)))?
             }
         };
-        Ok(Self { peer: service.peer().clone(), service, changed, program: ended })
+        Ok(Self { peer: service.peer().clone(), service, changes, lister, program: ended })
     }
 
     /// Returns the tools that the server offers, as it lists them.
@@ -209,14 +189,12 @@ impl Connection {
         wait_for_exit(self.program).await;
     }
 
-    /// Waits for changes of the tools that the server reports on a subscription. Older servers report them without one.
-    pub(super) async fn watch_tools(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+    /// Subscribes to changes of the tools, which [`Changes`] counts. Older servers report them without a subscription.
+    pub(super) async fn watch_tools(peer: Peer<RoleClient>) {
         let tools = SubscriptionFilter::builder().tools_list_changed().build();
         // An error means that the server is older or has no such events.
         let Ok(mut events) = peer.listen(tools).await else { return };
-        while let Ok(Some(_)) = events.next().await {
-            changed.notify_one();
-        }
+        while let Ok(Some(_)) = events.next().await {}
     }
 }
 
@@ -293,15 +271,6 @@ fn describe(error: &ClientInitializeError) -> String {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => describe(fallback),
         other => other.to_string(),
     }
-}
-
-/// Returns the innermost cause of an error: the outer ones name types of the library.
-pub(super) fn cause_of(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 /// Waits until a program whose stdin was closed has ended. Afterwards it is killed.

@@ -1,17 +1,19 @@
-//! Answers to the first requests that break the protocol or come late.
+//! Messages that need attention in their order: answers to the first requests that break the protocol or come late, and
+//! announced changes of the tools, which the library handles after a later answer.
 
 use std::borrow::Cow;
 
 use rmcp::RoleClient;
 use rmcp::model::{
     InitializeResult, JsonRpcMessage, JsonRpcResponse, ProtocolVersion, RequestId, ServerCapabilities,
-    ServerResult,
+    ServerNotification, ServerResult,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 
 use super::answer::Warn;
+use super::changes::Changes;
 
 /// The newest protocol, which has no handshake.
 pub(super) const NEWEST_PROTOCOL: ProtocolVersion = ProtocolVersion::V_2026_07_28;
@@ -25,13 +27,14 @@ pub(super) struct LenientHandshake<T> {
     is_done: bool,
     /// The requests so far. The last one is waited for.
     requests: Vec<RequestId>,
+    changes: Changes,
     warn: Warn,
 }
 
 impl<T> LenientHandshake<T> {
-    /// Wraps `transport`. `warn` receives the problem of a repaired answer.
-    pub(super) fn new(transport: T, warn: Warn) -> Self {
-        Self { transport, is_done: false, requests: Vec::new(), warn }
+    /// Wraps `transport`. `changes` gets the announced ones. `warn` receives the problem of a repaired answer.
+    pub(super) fn new(transport: T, changes: Changes, warn: Warn) -> Self {
+        Self { transport, is_done: false, requests: Vec::new(), changes, warn }
     }
 
     /// Returns whether a message answers a request that nobody waits for any more.
@@ -96,6 +99,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientHandshake<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let mut message = self.transport.receive().await?;
+            if let JsonRpcMessage::Notification(received) = &message
+                && let ServerNotification::ToolListChangedNotification(_) = received.notification
+            {
+                self.changes.announce();
+            }
             if self.is_done {
                 return Some(message);
             }

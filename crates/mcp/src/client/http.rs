@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId};
 use rmcp::transport::common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE};
@@ -18,11 +19,14 @@ use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use tokio_util::bytes::Bytes;
 
-use super::answer::{read, unusable};
+use super::answer::{cause_of, read, unusable};
 use crate::lines::{MAX_MESSAGE, TOO_LARGE};
 
 /// Maximum length of the text of an HTTP response in an error, in characters.
 const MAX_TEXT: usize = 1_000;
+
+/// Maximum number of redirects of a request.
+const MAX_REDIRECTS: usize = 5;
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -36,8 +40,13 @@ pub(super) struct HttpClient {
 }
 
 impl HttpClient {
-    pub(super) fn new(http: reqwest::Client) -> Self {
-        Self { http, refused: Arc::default() }
+    pub(super) fn new() -> reqwest::Result<Self> {
+        // Fails if the program has already selected an implementation of cryptography, which is then used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().redirect(within_origin()).referer(false);
+        // A compressed stream would arrive in large chunks.
+        let http = http.no_gzip().no_deflate().build()?;
+        Ok(Self { http, refused: Arc::default() })
     }
 
     /// Reads the response to a request.
@@ -112,7 +121,14 @@ impl StreamableHttpClient for HttpClient {
         if let Some(session) = &session {
             post = post.header(HEADER_SESSION_ID, session.as_ref());
         }
-        self.answer(post.json(&message).send().await?, id, session.is_some()).await
+        match post.json(&message).send().await {
+            Ok(response) => self.answer(response, id, session.is_some()).await,
+            // The connection works: only this request ends.
+            Err(error) if error.is_redirect() => {
+                Ok(StreamableHttpPostResponse::Json(unusable(&id, cause_of(&error)), None))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn delete_session(
@@ -136,6 +152,29 @@ impl StreamableHttpClient for HttpClient {
         let http = &self.http;
         http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MAX_MESSAGE).await
     }
+}
+
+/// Follows redirects that keep the request and do not leave the origin of the trusted URL, whose server gets the token.
+fn within_origin() -> Policy {
+    Policy::custom(|attempt| {
+        let (asked, location) = (attempt.previous(), attempt.url());
+        let is_within = asked.first().is_some_and(|first| first.origin() == location.origin());
+        let keeps_request =
+            matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let reason = if !is_within {
+            "which is another origin; write that URL in `:url` if you trust it"
+        } else if !keeps_request {
+            "with a status that changes the request; write that URL in `:url`"
+        } else if asked.len() > MAX_REDIRECTS {
+            "and so on"
+        } else {
+            return attempt.follow();
+        };
+        let mut location = location.clone();
+        location.set_query(None);
+        let error = format!("the server redirects with {} to {location}, {reason}", attempt.status());
+        attempt.error(error)
+    })
 }
 
 /// Returns the body, unless it is too large.

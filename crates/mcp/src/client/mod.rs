@@ -1,6 +1,7 @@
 //! The tools of MCP servers, as a source of tools.
 
 mod answer;
+mod changes;
 mod connection;
 mod convert;
 mod handshake;

@@ -1,7 +1,8 @@
 //! The result of a call, item by item.
 //!
 //! In: the result as the server sent it. Out: the structured result, or the texts as they are, and the images and audio.
-//! Each of these, and other data, is one line of the text: a model would read base64 as text.
+//! Each of these, and other data, is one line of the text: a model would read base64 as text. Servers repeat the data in
+//! the structured result, and in its text: there the line replaces it.
 
 use deftool_lang::tool::{Attachment, Refused, attach, data_line};
 use serde_json::Value;
@@ -15,6 +16,8 @@ pub(super) struct CallResult {
     pub(super) is_structured: bool,
     /// The types of the content that is left out because they are unknown.
     pub(super) unknown: Vec<String>,
+    /// The data in base64 of the content, with their lines.
+    pub(super) data: Vec<(String, String)>,
 }
 
 impl CallResult {
@@ -28,20 +31,41 @@ impl CallResult {
         let is_failed = result.get("isError") == Some(&Value::Bool(true));
         let mut reader = Reader { is_failed, ..Reader::default() };
         let text = reader.text_of(content.unwrap_or(&Value::Null));
-        let Reader { attachments, unknown, .. } = reader;
+        let Reader { attachments, unknown, data, .. } = reader;
         let structured = result.get("structuredContent").filter(|value| !value.is_null());
         if is_failed {
-            return Err(match structured {
-                _ if !text.is_empty() => text,
-                Some(value) => value.to_string(),
-                None => String::from("the tool failed without a message"),
-            });
+            let mut message = match structured {
+                _ if !text.is_empty() => Value::String(text),
+                Some(value) => value.clone(),
+                None => Value::from("the tool failed without a message"),
+            };
+            without_data(&mut message, &data);
+            return Err(message.as_str().map_or_else(|| message.to_string(), str::to_owned));
         }
         let (value, is_structured) = match structured {
             None => (Value::String(text), false),
             Some(value) => (value.clone(), true),
         };
-        Ok(Self { value, attachments, is_structured, unknown })
+        Ok(Self { value, attachments, is_structured, unknown, data })
+    }
+}
+
+/// Shortest data that is replaced inside a text, such as a data URL.
+const MIN_INSIDE: usize = 32;
+
+/// Replaces data by its line in all strings of a value.
+pub(super) fn without_data(value: &mut Value, data: &[(String, String)]) {
+    match value {
+        Value::String(text) => {
+            for (data, line) in data {
+                if text == data || (data.len() >= MIN_INSIDE && text.contains(data)) {
+                    *text = text.replace(data, line);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| without_data(item, data)),
+        Value::Object(members) => members.values_mut().for_each(|member| without_data(member, data)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -53,6 +77,8 @@ struct Reader {
     attachments: Vec<Attachment>,
     /// The types of the content that is left out because they are unknown.
     unknown: Vec<String>,
+    /// The data in base64, with their lines.
+    data: Vec<(String, String)>,
 }
 
 impl Reader {
@@ -90,7 +116,8 @@ impl Reader {
             },
             Some(kind @ ("image" | "audio")) => {
                 let declared = text("mimeType").filter(|declared| declared.starts_with(kind));
-                Some(self.attach(Attachment::from_base64(text("data")?, declared.unwrap_or(kind))))
+                let data = text("data")?;
+                Some(self.attach(data, Attachment::from_base64(data, declared.unwrap_or(kind))))
             }
             Some("resource_link") => {
                 let parts = [text("name"), text("uri"), text("mimeType"), text("description")];
@@ -114,17 +141,21 @@ impl Reader {
         if is_media || matches!(media_type, "" | "application/octet-stream") {
             let attachment = Attachment::from_base64(data, media_type);
             if is_media || attachment.is_ok() {
-                return Some(self.attach(attachment));
+                return Some(self.attach(data, attachment));
             }
         }
         let size = data.trim_end_matches('=').len() * 3 / 4;
-        Some(data_line("resource", &[uri, media_type], size as u64))
+        let line = data_line("resource", &[uri, media_type], size as u64);
+        self.data.push((data.to_owned(), line.clone()));
+        Some(line)
     }
 
-    fn attach(&mut self, attachment: Result<Attachment, Refused>) -> String {
-        match attachment {
+    fn attach(&mut self, data: &str, attachment: Result<Attachment, Refused>) -> String {
+        let line = match attachment {
             Ok(attachment) if self.is_failed => attachment.unsent_line("the call failed"),
             attachment => attach(&mut self.attachments, attachment),
-        }
+        };
+        self.data.push((data.to_owned(), line.clone()));
+        line
     }
 }

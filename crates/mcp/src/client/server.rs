@@ -11,12 +11,14 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, Request
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
-use super::answer::failure_of;
-use super::connection::{RemoteServer, cause_of};
+use super::answer::{cause_of, failure_of};
+use super::changes::Changes;
+use super::connection::RemoteServer;
 use super::convert::RemoteTool;
 use super::request::request;
-use super::result::CallResult;
+use super::result::{CallResult, without_data};
 
 /// Time limit of a call without its own limit.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,7 +40,7 @@ pub type Report = Arc<dyn Fn(&str, &str) + Send + Sync>;
 pub(super) enum Status {
     /// The first connection is not established.
     Starting,
-    Connected(Peer<RoleClient>),
+    Connected(Peer<RoleClient>, Changes),
     /// There is no connection. Holds the reason: a clause that omits the name of the server.
     Lost(String),
 }
@@ -114,7 +116,12 @@ impl Server {
         call: ToolCall,
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        match self.answer(tool, call, context).await {
+        let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let end = Instant::now() + limit;
+        let answered = self.answer(tool, call, context, limit).await;
+        // The next turn offers the tools that the server announced before its answer.
+        let _ = timeout_at(end, self.listed()).await;
+        match answered {
             Ok(mut output) => {
                 (self.options.redact)(&mut output.value);
                 Ok(output)
@@ -127,13 +134,21 @@ impl Server {
         }
     }
 
+    /// Waits until the announced changes of the tools are listed.
+    async fn listed(&self) {
+        let status = self.status.borrow().clone();
+        if let Status::Connected(_, changes) = status {
+            changes.listed().await;
+        }
+    }
+
     async fn answer(
         &self,
         tool: &RemoteTool,
         call: ToolCall,
         context: CallContext,
+        limit: Duration,
     ) -> Result<ToolOutput, ToolError> {
-        let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let mut params = CallToolRequestParams::new(tool.remote_name.clone());
         params.arguments = call.arguments.as_object().cloned();
         if let Some(trace) = context.trace {
@@ -145,8 +160,8 @@ impl Server {
         let answer = async {
             let peer = {
                 let mut status = self.status.subscribe();
-                let ready = status.wait_for(|status| matches!(status, Status::Connected(_))).await;
-                let Ok(Status::Connected(peer)) = ready.as_deref() else {
+                let ready = status.wait_for(|status| matches!(status, Status::Connected(..))).await;
+                let Ok(Status::Connected(peer, _)) = ready.as_deref() else {
                     return Err(ServiceError::TransportClosed);
                 };
                 peer.clone()
@@ -165,7 +180,7 @@ impl Server {
             }
             Err(_) => {
                 let reason = match &*self.status.borrow() {
-                    Status::Connected(_) => format!("no result within {limit:?}"),
+                    Status::Connected(..) => format!("no result within {limit:?}"),
                     Status::Starting => String::from("it is still starting"),
                     Status::Lost(reason) => reason.clone(),
                 };
@@ -186,7 +201,7 @@ impl Server {
             return Err(self.error(ToolErrorKind::Failure, message));
         }
         let error = |message| ToolError::new(ToolErrorKind::ErrorResult, message);
-        let CallResult { value, attachments, is_structured, unknown } =
+        let CallResult { value, attachments, is_structured, unknown, data } =
             CallResult::read(result).map_err(error)?;
         let output = ToolOutput { value, attachments };
         for kind in unknown {
@@ -195,15 +210,15 @@ impl Server {
                 "`{name}` returns content of the unknown type `{kind}`, which is left out"
             ));
         }
-        if is_structured {
-            return self.check(Arc::clone(&tool.entry), output, limit).await;
-        }
-        if tool.entry.returns.is_some() {
+        let mut output =
+            if is_structured { self.check(Arc::clone(&tool.entry), output, limit).await? } else { output };
+        if !is_structured && tool.entry.returns.is_some() {
             let name = &tool.remote_name;
             self.report_once(format!(
                 "`{name}` returns a text instead of the result that its schema describes"
             ));
         }
+        without_data(&mut output.value, &data);
         Ok(output)
     }
 
@@ -235,7 +250,7 @@ impl Server {
         let lost = status.wait_for(|status| matches!(status, Status::Lost(_)));
         match tokio::time::timeout(REASON_LIMIT, lost).await.ok()?.ok()?.clone() {
             Status::Lost(reason) => Some(reason),
-            Status::Starting | Status::Connected(_) => None,
+            Status::Starting | Status::Connected(..) => None,
         }
     }
 }

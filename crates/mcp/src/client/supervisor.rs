@@ -22,9 +22,6 @@ const MAX_DELAY: Duration = Duration::from_secs(60);
 /// A connection that lived this long resets the wait.
 const STABLE: Duration = Duration::from_secs(60);
 
-/// Wait before the tools are listed again, so that many notifications cause one request.
-const LIST_DELAY: Duration = Duration::from_millis(200);
-
 /// Connects to `server`, and connects again after the connection was lost, until `stop`.
 pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
     let mut delay = FIRST_DELAY;
@@ -59,7 +56,7 @@ async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<Strin
         opened = Connection::open(&server.options, warn) => opened,
         () = stop.cancelled() => return None,
     };
-    let Connection { peer, service, changed, mut program } = match opened {
+    let Connection { peer, service, changes, lister, mut program } = match opened {
         Ok(connection) => connection,
         Err(reason) => return Some(reason),
     };
@@ -68,13 +65,13 @@ async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<Strin
     tokio::pin!(closed);
     let used = async {
         list(server, &peer).await?;
-        server.status.send_replace(Status::Connected(peer.clone()));
-        let watching = tokio::spawn(Connection::watch_tools(peer.clone(), Arc::clone(&changed)));
+        server.status.send_replace(Status::Connected(peer.clone(), changes.clone()));
+        let watching = tokio::spawn(Connection::watch_tools(peer.clone()));
         let _watching = AbortOnDropHandle::new(watching);
         loop {
-            changed.notified().await;
-            sleep(LIST_DELAY).await;
+            let announced = changes.to_list().await;
             list(server, &peer).await?;
+            lister.send_replace(announced);
         }
     };
     let reason: Result<Infallible, String> = tokio::select! {
