@@ -6,6 +6,8 @@
 //!
 //! Source: RFC 6901, its section 6 for fragments.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use crate::spec::{Json, JsonKind, Member};
@@ -31,9 +33,26 @@ pub(crate) fn of_reference(reference: &str) -> Option<String> {
     (pointer.is_empty() || pointer.starts_with('/')).then_some(pointer)
 }
 
-/// Returns the reference for a JSON pointer.
+/// Returns the reference for a JSON pointer, with percent-encoded bytes where a URI fragment requires them.
 pub(crate) fn to_reference(pointer: &str) -> String {
-    format!("#{}", pointer.replace('%', "%25"))
+    pointer.bytes().fold(String::from("#"), |mut reference, byte| {
+        if is_of_fragment(byte) {
+            reference.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(reference, "%{byte:02X}");
+        }
+        reference
+    })
+}
+
+/// Returns whether a reference is percent-encoded where a URI requires it.
+pub(crate) fn is_encoded(reference: &str) -> bool {
+    reference.bytes().all(|byte| is_of_fragment(byte) || matches!(byte, b'#' | b'%'))
+}
+
+fn is_of_fragment(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte)
 }
 
 /// Returns the target of a `$ref` inside the schema `root`.
@@ -105,7 +124,7 @@ mod tests {
         ] {
             assert_eq!(of_reference(reference).as_deref(), pointer, "{reference}");
         }
-        assert_eq!(to_reference("/a%20b"), "#/a%2520b");
+        assert_eq!(to_reference("/a%20b/é ~1"), "#/a%2520b/%C3%A9%20~1");
         assert_eq!(of_reference(&to_reference("/a%20b")).as_deref(), Some("/a%20b"));
     }
 

@@ -3,12 +3,15 @@
 //! `$schema` selects the draft. What no draft allows but programs send has one meaning and needs no draft: null for a
 //! keyword that is not set, `[]` for an empty object (PHP), and a list under `items`.
 //!
+//! Definitions get names that every reader of references resolves: llama.cpp decodes no `%20`, and others require it.
+//!
 //! Sources: the drafts at json-schema.org; the release notes of 2019-09 and 2020-12.
 
 use serde_json::{Map, Value};
 
-use crate::schema::pointer::{escape, of_reference, steps, to_reference};
+use crate::schema::pointer::{escape, is_encoded, of_reference, steps, to_reference};
 use crate::spec::keywords::{self, ValueKind, is_annotation};
+use crate::text::{distinct, portable};
 
 /// Returns `schema` as a schema of 2020-12. References to parts that move are changed.
 pub fn to_current_draft(schema: &Value) -> Value {
@@ -100,7 +103,7 @@ impl Converter<'_> {
     fn inside(&self, keyword: &str, value: &Value) -> Option<Value> {
         Some(match (keywords::value_kind(keyword), value) {
             (ValueKind::Named, Value::Object(named)) => {
-                named.iter().map(|(name, schema)| (name.clone(), self.schema(schema))).collect()
+                named.iter().map(|(name, schema)| (name_in(keyword, name), self.schema(schema))).collect()
             }
             (ValueKind::Named, Value::Array(items)) if items.is_empty() => return None,
             (ValueKind::Schemas, Value::Array(schemas)) => self.each(schemas),
@@ -123,24 +126,25 @@ impl Converter<'_> {
         add("dependentSchemas", schemas.collect());
     }
 
-    /// Returns a reference, changed if it leads through a list under `items`.
+    /// Returns a reference as a URI fragment, changed if it leads through a list under `items` or a renamed definition.
     fn moved(&self, reference: &str) -> String {
         let Some(pointer) = of_reference(reference) else { return reference.to_owned() };
-        let (mut moved, mut value) = (String::new(), Some(self.root));
+        let (mut moved, mut value, mut parent) = (String::new(), Some(self.root), String::new());
         for step in steps(&pointer) {
             let has_list = value.and_then(Value::as_object).is_some_and(has_list_of_items);
             moved.push('/');
             moved.push_str(&match step.as_str() {
                 "items" if has_list => String::from("prefixItems"),
                 "additionalItems" if has_list => String::from("items"),
-                step => escape(step),
+                step => escape(&name_in(&parent, step)),
             });
+            parent.clone_from(&step);
             value = value.and_then(|value| match value {
                 Value::Array(items) => items.get(step.parse::<usize>().ok()?),
                 value => value.get(&step),
             });
         }
-        if moved == pointer { reference.to_owned() } else { to_reference(&moved) }
+        if moved == pointer && is_encoded(reference) { reference.to_owned() } else { to_reference(&moved) }
     }
 }
 
@@ -151,6 +155,12 @@ fn add_id(id: &str, mut add: impl FnMut(&str, Value)) {
         Some(name) => add("$anchor", Value::from(name)),
         None => add("$id", Value::from(id)),
     }
+}
+
+/// Returns the name of a schema under a keyword: a definition gets a portable one.
+fn name_in(keyword: &str, name: &str) -> String {
+    let is_renamed = matches!(keyword, "$defs" | "definitions") && portable(name) != name.replace('.', "_");
+    if is_renamed { distinct(&portable(name), name) } else { name.to_owned() }
 }
 
 fn has_list_of_items(members: &Map<String, Value>) -> bool {
@@ -275,6 +285,10 @@ mod tests {
                 json!({"const": {"items": [1]}, "enum": [{"items": [1]}]}),
             ),
             (json!(true), json!(true)),
+            (
+                json!({"$ref": "#/$defs/My Type", "$defs": {"My Type": {"$ref": "#/$defs/My%20Type/properties/a b"}, "a.B-c_1": {}}}),
+                json!({"$ref": "#/$defs/My_Type_66eb2181", "$defs": {"My_Type_66eb2181": {"$ref": "#/$defs/My_Type_66eb2181/properties/a%20b"}, "a.B-c_1": {}}}),
+            ),
         ] {
             assert_eq!(to_current_draft(&schema), expected, "{schema}");
         }
