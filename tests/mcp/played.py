@@ -1,13 +1,15 @@
-"""A server on stdin and stdout that answers with the results in the file `server.json`: `initialize` holds members of the
-handshake, `list` the results of `tools/list`, one after the other, of which the last repeats, and `call` the result of
-every call. With `environment`, this is the list of the names of the environment variables. Instead of `call`, `answer` holds the members of the answer to a call, `line` this answer as a text with `ID`, and
-`size` the size of its text. `log` is printed before each answer. The file `received` counts the received lines."""
+"""A server on stdin and stdout that answers with the results in the file `server.json`, or in that of its argument:
+`initialize` holds members of the handshake, `list` the results of `tools/list`, one after the other, of which the last
+repeats, and `call` the result of every call, or `environment` or `name`: then its text is the names of the environment
+variables, or the name of the called tool. Instead of `call`, `answer` holds the members of the answer to a call, `line` this
+answer as a text with `ID`, and `size` the size of its text. `log` is printed before each answer. With `changed`, a change of
+the tools is announced before the answer to a call. The file `received` counts the received lines."""
 
 import json
 import os
 import sys
 
-with open("server.json") as file:
+with open(sys.argv[1] if len(sys.argv) > 1 else "server.json") as file:
     RESULTS = json.load(file)
 
 
@@ -22,8 +24,9 @@ def result_of(message):
         return pages.pop(0) if len(pages) > 1 else pages[0]
     if message["method"] != "tools/call":
         return None
-    if "environment" in RESULTS:
-        return {"content": [{"type": "text", "text": "".join(f"{name} " for name in os.environ)}]}
+    texts = {"environment": "".join(f"{name} " for name in os.environ), "name": message["params"]["name"]}
+    if isinstance(RESULTS["call"], str) and RESULTS["call"] in texts:
+        return {"content": [{"type": "text", "text": texts[RESULTS["call"]]}]}
     return RESULTS["call"]
 
 
@@ -37,7 +40,9 @@ for line in sys.stdin:
         print(RESULTS["log"], flush=True)
     if "id" not in message or "method" not in message:
         continue
-    if message["method"] == "tools/call" and not {"call", "environment"} & RESULTS.keys():
+    if message["method"] == "tools/call" and "changed" in RESULTS:
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
+    if message["method"] == "tools/call" and "call" not in RESULTS:
         if "size" in RESULTS:
             answer = {"result": {"content": [{"type": "text", "text": "x" * RESULTS["size"]}]}}
         else:

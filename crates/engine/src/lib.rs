@@ -40,7 +40,7 @@ pub use project::{Choice, WorkerProject, is_user_worker};
 pub use roots::{ProjectRoots, inside_project};
 pub use scripts::{prepare, script_line, serve_parent, start_scripts};
 pub use secrets::secrets;
-pub use servers::{AddedServer, Servers, join, server_name};
+pub use servers::{AddedServer, Servers, join};
 pub use signals::Signals;
 pub use trust::{ProjectTrust, Projects, Store, StoreError, command_of, store_key, stored_trust, untrusted};
 pub use workers::{OpenedWorker, ProjectWorkers, close_remote};

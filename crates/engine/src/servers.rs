@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
-use deftool_lang::text::{one_line, readable};
+use deftool_lang::text::{distinct, one_line, portable, readable};
 use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
 use deftool_project::{Load, PermissionRequest, Trust, mcp_permission_request};
@@ -97,7 +97,14 @@ impl Servers {
             Self::remote(server, tools, &self.root).map_err(unusable)
         });
         let (added, folder) = &self.added;
-        let added = added.iter().map(|server| Ok(remote_of_client(server, folder)));
+        let mut names: Vec<String> = self.used.iter().map(|server| server.name.value.clone()).collect();
+        names.extend(added.iter().map(|server| portable(&server.name)));
+        let added = added.iter().map(|server| {
+            let name = portable(&server.name);
+            let is_shared = names.iter().filter(|known| **known == name).count() > 1;
+            let name = if is_shared { distinct(&name, &server.name) } else { name };
+            Ok(remote_of_client(server, name, folder))
+        });
         let servers = servers.chain(added).collect::<Result<_, OpenError>>()?;
         let notices = notices.clone();
         let report = move |server: &str, message: &str| {
@@ -152,17 +159,11 @@ impl Servers {
     }
 }
 
-/// Returns the name of a server that becomes a part of the names of its tools.
-pub fn server_name(name: &str) -> String {
-    let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    name.chars().map(usable).collect()
-}
-
-/// Returns how to use a server of a client.
-fn remote_of_client(server: &AddedServer, root: &Path) -> RemoteServer {
+/// Returns how to use a server of a client, which is called `name`.
+fn remote_of_client(server: &AddedServer, name: String, root: &Path) -> RemoteServer {
     let program = launch(server.command.clone(), Vec::new(), server.env.clone(), root.to_owned());
     RemoteServer {
-        name: server_name(&server.name),
+        name,
         transport: ServerTransport::Program(program),
         tools: None,
         only: None,

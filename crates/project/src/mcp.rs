@@ -33,7 +33,13 @@ impl Load {
         let changes =
             changes.into_iter().map(|change| rules::mcp_schema::finding(at, name, &one_line(change)));
         self.findings.extend(problems.chain(changes));
-        let is_offered = |tool: &String| tool == name || !server.is_named_by(tool) || names.contains(tool);
+        // The tool `c` of the server `a__b` also looks like a tool of the server `a`.
+        let is_of_other = |tool: &String| {
+            self.mcp_servers.iter().any(|other| other.name.value != *name && other.is_named_by(tool))
+        };
+        let is_offered = |tool: &String| {
+            tool == name || !server.is_named_by(tool) || names.contains(tool) || is_of_other(tool)
+        };
         for worker in &self.workers {
             let WorkerSpec { source: Some(source), tools: Some(tools), .. } = worker else { continue };
             for tool in tools.iter().filter(|tool| !is_offered(&tool.value)) {

@@ -289,11 +289,12 @@ async fn a_prompt_is_canceled() {
     .await;
 }
 
-/// The editor adds another deftool project as an MCP server.
+/// The editor adds another deftool project as an MCP server, twice. The names would be the same with portable characters.
 #[tokio::test(flavor = "multi_thread")]
 async fn mcp_servers_of_the_client_are_used() {
+    let names = ["my_server_adaf036e__greet", "my_server_73b1ebfc__greet"];
     let server =
-        Server::script([Answer::calls(&[("my_server__greet", "{\"path\": \"a\"}")]), Answer::text("ok")]);
+        Server::script([Answer::calls(&names.map(|name| (name, "{\"path\": \"a\"}"))), Answer::text("ok")]);
     let (project, other) = (rpc::project(), Project::empty());
     other.write(
         "specs/greet.eld",
@@ -306,15 +307,20 @@ async fn mcp_servers_of_the_client_are_used() {
     );
     connect(&project, &["--trust", "--endpoint", &server.endpoint()], async |connection, seen| {
         let arguments = ["mcp", "--trust", "-C", other.path("").to_str().unwrap()].map(str::to_owned);
-        let greeter = McpServerStdio::new("my server", env!("CARGO_BIN_EXE_deftool"))
-            .args(arguments.to_vec())
-            .env(vec![EnvVariable::new("GREETING", "hello")]);
-        let request = NewSessionRequest::new(project.path("")).mcp_servers(vec![McpServer::Stdio(greeter)]);
+        let greeters = [("my server", "hello"), ("my.server", "hi")].map(|(name, greeting)| {
+            let greeter = McpServerStdio::new(name, env!("CARGO_BIN_EXE_deftool")).args(arguments.to_vec());
+            McpServer::Stdio(greeter.env(vec![EnvVariable::new("GREETING", greeting)]))
+        });
+        let request = NewSessionRequest::new(project.path("")).mcp_servers(greeters.to_vec());
         let session = connection.send_request(request).block_task().await?.session_id;
         let replied = prompt(connection, seen, &session, "Greet.").await;
         assert_eq!(
             replied,
-            "call Pending: my_server__greet {\"path\":\"a\"}\nasked: my_server__greet {\"path\":\"a\"}\nInProgress: \nCompleted: hello a\nagent: ok\nstop: EndTurn\n"
+            format!(
+                "call Pending: {0} {arguments}\ncall Pending: {1} {arguments}\nasked: {0} {arguments}\nInProgress: \nCompleted: hello a\n\
+                 asked: {1} {arguments}\nInProgress: \nCompleted: hi a\nagent: ok\nstop: EndTurn\n",
+                names[0], names[1], arguments = "{\"path\":\"a\"}"
+            )
         );
         Ok(())
     })

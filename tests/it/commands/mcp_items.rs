@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -157,6 +158,16 @@ fn one_bad_tool_is_left_out_or_used_without_its_bad_part() {
             ),
             "",
         ),
+        // Definitions get names that need no encoding.
+        (
+            of(
+                json!({"properties": {"a": {"$ref": "#/$defs/My Type"}, "b": {"$ref": "#/$defs/My%20Type"}}, "$defs": {"My Type": {"type": "integer"}}}),
+            ),
+            Some(
+                json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/My_Type_66eb2181"}, "b": {"$ref": "#/$defs/My_Type_66eb2181"}}, "$defs": {"My_Type_66eb2181": {"type": "integer"}}}),
+            ),
+            "",
+        ),
     ];
     for (tool, offered, report) in rows {
         let ran = run(&json!([{"tools": [tool, ping()]}]), &pong(), "t__ping");
@@ -233,10 +244,116 @@ fn the_last_of_several_tools_with_the_same_name_is_used() {
     assert!(std::fs::read_to_string(project.path("made/specs/x.eld")).unwrap().contains(last), "{made:?}");
 }
 
+/// Tools whose names are too long, the same with portable characters, or those of another server: each is offered under a
+/// name that does not depend on the list, and its call reaches the server under its own name.
+#[test]
+fn every_tool_has_a_name() {
+    let (long, tools) =
+        ("get_repository_branch_protection_rule_required_status_checks_contexts", "abcdefghi");
+    let own = [&format!("{long}_a"), &format!("{long}_b"), "a.b", "a_b", "a b", "c.d", "bar__x", "x", "é"];
+    let described = |tool: usize| {
+        let schema = json!({"type": "object", "properties": {tools[tool..=tool].to_owned(): {}}});
+        json!({"name": own[tool], "inputSchema": schema})
+    };
+    let of = |list: &[usize]| {
+        let list: Vec<Value> = list.iter().copied().map(described).collect();
+        json!({"initialize": {}, "list": [{"tools": list}], "call": "name"}).to_string()
+    };
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/played.py");
+    let servers = ["t", "foo", "foo__bar"].map(|name| {
+        format!("(defmcp :name \"{name}\" :command [\"python3\" \"{}\" \"{name}.json\"])", server.display())
+    });
+    let servers = servers.join("\n");
+    let run = |lists: [&[usize]; 3], replies: &str, worker: &str| {
+        let project = Project::empty();
+        project.write("specs/a.eld", format!("{servers}\n(defworker :name \"w\" {worker})\n"));
+        for (name, list) in ["t", "foo", "foo__bar"].iter().zip(lists) {
+            project.write(&format!("{name}.json"), of(list));
+        }
+        project.write("stub.eld", format!("(defscenario :name \"s\" {replies} (reply \"done\"))"));
+        let run = ["run", "x", "--trust", "--record", "run.jsonl"];
+        let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool")];
+        let mut command = command_in(&project.path(""), &[&stub[..], &run].concat());
+        let ended = Ended::of(command.stdin(Stdio::null()).output().unwrap());
+        let mut offered = serde_json::Map::new();
+        let recorded = std::fs::read_to_string(project.path("run.jsonl")).unwrap();
+        for line in recorded.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            add_definitions(&line, &mut offered);
+        }
+        let names: BTreeMap<String, String> = offered
+            .iter()
+            .map(|(name, of)| {
+                (of["properties"].as_object().unwrap().keys().next().unwrap().clone(), name.clone())
+            })
+            .collect();
+        (ended, names, project)
+    };
+    let (ended, names, _project) = run([&[0, 1, 2, 3, 4, 5, 8], &[6], &[7]], "", "");
+    let expected = [
+        ("a", "t__get_repository_branch_protection_rule_required_statu_"),
+        ("b", "t__get_repository_branch_protection_rule_required_statu_"),
+        ("c", "t__a_b_"),
+        ("d", "t__a_b"),
+        ("e", "t__a_b_"),
+        ("f", "t__c_d"),
+        ("g", "foo__bar__x"),
+        ("h", "foo__bar__x_"),
+        ("i", "t___"),
+    ];
+    for (tool, start) in expected {
+        let name = &names[tool];
+        assert!(name.starts_with(start) && name.len() <= 64, "{tool}: {name}");
+        assert_eq!(
+            name.len() - start.len(),
+            if start.ends_with('_') && tool != "i" { 8 } else { 0 },
+            "{name}"
+        );
+    }
+    let distinct: BTreeSet<&String> = names.values().collect();
+    assert_eq!((names.len(), distinct.len()), (9, 9), "{names:?}");
+    assert!(!ended.stderr.contains("MCP server"), "{ended:?}");
+    // Another order, and a call of each.
+    let calls: Vec<_> = names.values().map(|name| format!("(reply (call \"{name}\"))")).collect();
+    let (ended, again, _project) =
+        run([&[8, 5, 4, 3, 2, 1, 0], &[6], &[7]], &calls.concat(), ":tool-budget 20");
+    assert_eq!(again, names);
+    for (own, name) in own.iter().zip(names.values()) {
+        assert!(ended.stderr.contains(&format!("tool   {name} {{}} → \"{own}\"")), "{name}: {ended:?}");
+    }
+    // A worker may name a tool with or without the hash.
+    let worker = format!(":tools [\"t__{}\" \"t__a b\" \"{}\"]", own[0], names["h"]);
+    let (ended, chosen, project) = run([&[0, 1, 2, 3, 4, 5, 8], &[6], &[7]], "", &worker);
+    let chosen: Vec<&str> = chosen.keys().map(String::as_str).collect();
+    assert_eq!(chosen, ["a", "e", "h"], "{ended:?}");
+    let state = project.path("state").display().to_string();
+    let deftool = |arguments: &[&str]| {
+        let mut command = command_in(&project.path(""), arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let checked = deftool(&["check", "--online", "--format", "concise"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), ""), "{checked:?}");
+    let imported = deftool(&["import", "--mcp", "t"]);
+    let imported_names: BTreeSet<&str> =
+        imported.stdout.lines().filter(|line| line.contains(":name \"")).collect();
+    assert_eq!((imported.code, imported.stdout.matches("(deftool").count()), (Some(0), 7), "{imported:?}");
+    assert!(imported_names.contains(" :name \"a_b\"") && imported_names.len() >= 7, "{imported:?}");
+}
+
+/// A change of the tools that a server announces before a result counts in the next turn.
+#[test]
+fn a_change_before_a_result_counts_in_the_next_turn() {
+    let more = json!({"name": "more", "inputSchema": {"type": "object"}});
+    let pages = json!([{"tools": [ping()]}, {"tools": [ping(), more]}]);
+    let results = json!({"initialize": {}, "list": pages, "call": pong(), "changed": true});
+    let ran = run_with(&results, "t__ping\")) (reply (call \"t__more");
+    assert!(ran.shown.contains("tool   t__more {} → \"pong\""), "{}", ran.shown);
+}
+
 /// A server gets the variables about the user, as from both official SDKs, and no others.
 #[test]
 fn a_server_gets_the_variables_about_the_user() {
-    let results = json!({"initialize": {}, "list": [{"tools": [ping()]}], "environment": true});
+    let results = json!({"initialize": {}, "list": [{"tools": [ping()]}], "call": "environment"});
     let project = project_with(&results, "(reply (call \"t__ping\"))");
     let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
     let mut command = command_in(&project.path(""), &stub);
@@ -313,6 +430,8 @@ fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
 fn what_is_unknown_in_a_result_is_left_out() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+    let data = format!("iVBORw0KGgo{}=", "A".repeat(32));
+    let large = json!({"type": "image", "data": data, "mimeType": "image/png"});
     let odd = json!({"audience": ["robot"], "priority": "high", "lastModified": 5});
     let rows = [
         (json!({"content": [text("a"), text("b")]}), r#""a\nb""#, ""),
@@ -323,6 +442,17 @@ fn what_is_unknown_in_a_result_is_left_out() {
             "",
         ),
         (json!({"content": [text("a")], "structuredContent": {"n": 1}}), r#"{"n":1}"#, ""),
+        // The same image in the structured result, and in its text.
+        (
+            json!({"content": [&image], "structuredContent": {"picture": "iVBORw0KGgo=", "n": 1}}),
+            r#"{"picture":"[image: image/png, 8 bytes]","n":1}"#,
+            "",
+        ),
+        (
+            json!({"content": [&large, text(&format!("{{\"url\":\"data:image/png;base64,{data}\"}}"))]}),
+            r#""[image: image/png, 0×0, 32 bytes]\n{\"url\":\"data:image/png;base64,[image: image/png, 0×0, 32 bytes]\"}""#,
+            "",
+        ),
         (json!({"content": [text("a"), &image]}), r#""a\n[image: image/png, 8 bytes]""#, ""),
         // The first bytes decide the type.
         (
@@ -410,9 +540,12 @@ fn calls_are_validated_by_the_schema_of_the_server() {
         "properties": {"t": {"type": "array", "items": pair, "additionalItems": false}}});
     let either = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
-    let pages =
-        json!([{"tools": [{"name": "old", "inputSchema": old}, {"name": "either", "inputSchema": either}]}]);
-    let replies = r#"(reply (call "t__old" (:t ["a" 1])) (call "t__either" (:b "x")))
+    let spaced = json!({"properties": {"a": {"$ref": "#/$defs/My Type"}, "b": {"$ref": "#/$defs/My%20Type"}},
+        "$defs": {"My Type": {"type": "integer"}}});
+    let pages = json!([{"tools": [{"name": "old", "inputSchema": old}, {"name": "either", "inputSchema": either},
+        {"name": "spaced", "inputSchema": spaced}]}]);
+    let replies = r#"(reply (call "t__old" (:t ["a" 1])) (call "t__either" (:b "x")) (call "t__spaced" (:a 1 :b 2)))
+        (reply (call "t__spaced" (:a "one"))) (reply (call "t__spaced" (:b [2])))
         (reply (call "t__old" (:t [1 "a"]))) (reply (call "t__old" (:t ["a" 1 2]))) (reply (call "t__either" ()))"#;
     let project = project(&pages, &pong(), replies);
     let worker = std::fs::read_to_string(project.path("specs/a.eld")).unwrap();
@@ -423,6 +556,9 @@ fn calls_are_validated_by_the_schema_of_the_server() {
     for expected in [
         r#"tool   t__old {"t":["a",1]} → "pong""#,
         r#"tool   t__either {"b":"x"} → "pong""#,
+        r#"tool   t__spaced {"a":1,"b":2} → "pong""#,
+        r#""one" is not of type "integer""#,
+        r#"[2] is not of type "integer""#,
         r#"1 is not of type "string""#,
         "False schema does not allow 2",
         "is not valid under any of the schemas",

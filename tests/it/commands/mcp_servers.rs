@@ -187,7 +187,6 @@ const HOSTILE: [(&str, &[&str], usize); 12] = [
         &[
             "MCP server `h`: offers `broken`, which is left out: the schema of `h__broken` does not compile",
             "MCP server `h`: offers several tools `h__act`; only the last is used",
-            "is longer than 64 characters; shorten the server's `:name`",
             "tool   h__act {} → failed: the result violates its schema: \"three\" is not of type \"integer\"",
         ],
         2,

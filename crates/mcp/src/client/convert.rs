@@ -1,18 +1,19 @@
 //! The tools of a server, item by item: one that cannot be used is left out and named.
+//!
+//! A tool is called `SERVER__TOOL` if this is short enough, and only this tool has this name, whatever other servers offer.
+//! Other names have a hash of the names of the server and the tool, so that they do not depend on the list.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use deftool_lang::schema::{
     ArgumentValidator, Confirmation, ToolEntry, ToolKind, offered_parameters, to_current_draft,
 };
+use deftool_lang::text::{MAX_NAME, distinct, portable};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::connection::RemoteServer;
-
-/// Maximum length of a tool name in requests to models.
-const MAX_NAME: usize = 64;
 
 /// Keywords that model APIs reject at the top of a schema.
 const UNSENT: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
@@ -21,6 +22,8 @@ const UNSENT: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
 pub(super) struct RemoteTool {
     /// The name that the server gives it.
     pub(super) remote_name: String,
+    /// The names by which a worker may select it.
+    pub(super) names: [String; 3],
     pub(super) entry: Arc<ToolEntry>,
     /// The keywords at the top of its schema that are not sent.
     unsent: Vec<String>,
@@ -55,13 +58,16 @@ pub(super) fn tools_of(server: &RemoteServer, listed: &[Value]) -> (Vec<RemoteTo
     }
     let is_wanted =
         |name: &str| server.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|known| known == name));
+    let wanted = named.iter().filter_map(|(name, tool)| Some(((*name)?, *tool)));
+    let wanted: Vec<_> = wanted.filter(|(name, _)| is_wanted(name)).collect();
+    let names = Names::new(format!("{}__", server.name), wanted.iter().map(|(name, _)| *name));
+    let is_left_out = |tool: &RemoteTool| {
+        server.only.as_ref().is_some_and(|only| !only.iter().any(|name| tool.names.contains(name)))
+    };
     let mut tools: Vec<RemoteTool> = Vec::new();
-    for (name, tool) in named.iter().filter_map(|(name, tool)| Some(((*name)?, *tool))) {
-        if !is_wanted(name) {
-            continue;
-        }
-        match convert(server, name, tool, &mut problems) {
-            Ok(tool) if server.only.as_ref().is_some_and(|only| !only.contains(&tool.entry.name)) => {}
+    for (name, tool) in wanted {
+        match convert(server, name, &names, tool, &mut problems) {
+            Ok(tool) if is_left_out(&tool) => {}
             // The official SDKs check results with the last definition, and `import` keeps it.
             Ok(tool) => match tools.iter_mut().find(|known| known.entry.name == tool.entry.name) {
                 None => tools.push(tool),
@@ -80,24 +86,50 @@ pub(super) fn tools_of(server: &RemoteServer, listed: &[Value]) -> (Vec<RemoteTo
     (tools, problems)
 }
 
-fn name_of(tool: &Value) -> Option<&str> {
+pub(super) fn name_of(tool: &Value) -> Option<&str> {
     tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+/// The names of the tools of a server in requests and specs.
+pub(super) struct Names<'s> {
+    /// `SERVER__`, or nothing.
+    prefix: String,
+    /// The names of the server for each portable name.
+    own: HashMap<String, HashSet<&'s str>>,
+}
+
+impl<'s> Names<'s> {
+    pub(super) fn new(prefix: String, tools: impl IntoIterator<Item = &'s str>) -> Self {
+        let mut own: HashMap<String, HashSet<&str>> = HashMap::new();
+        for tool in tools {
+            own.entry(portable(tool)).or_default().insert(tool);
+        }
+        Self { prefix, own }
+    }
+
+    /// Returns the name of a tool, its portable name without a hash, and the name that the server gives it.
+    pub(super) fn of(&self, tool: &str) -> [String; 3] {
+        let (prefix, allowed) = (&self.prefix, portable(tool));
+        let is_shared = allowed != tool && self.own.get(&allowed).is_some_and(|tools| tools.len() > 1);
+        // The tool `c` of the server `a__b` and the tool `b__c` of the server `a`.
+        let is_ambiguous =
+            prefix.strip_suffix("__").is_some_and(|server| server.contains("__") || server.ends_with('_'));
+        let plain = format!("{prefix}{allowed}");
+        let is_distinct = plain.len() <= MAX_NAME && !is_shared && !is_ambiguous;
+        let name = if is_distinct { plain.clone() } else { distinct(&plain, &format!("{prefix}\0{tool}")) };
+        [name, plain, format!("{prefix}{tool}")]
+    }
 }
 
 fn convert(
     server: &RemoteServer,
     remote_name: &str,
+    names: &Names,
     tool: &Value,
     problems: &mut Vec<String>,
 ) -> Result<RemoteTool, String> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let allowed: String = remote_name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
-    let name = format!("{}__{allowed}", server.name);
-    if name.len() > MAX_NAME {
-        return Err(format!(
-            "the name `{name}` is longer than {MAX_NAME} characters; shorten the server's `:name`"
-        ));
-    }
+    let names = names.of(remote_name);
+    let [name, ..] = &names;
     let schema = match tool.get("inputSchema") {
         // A tool without arguments; PHP writes an empty object as a list.
         None | Some(Value::Null | Value::Bool(true)) => json!({"type": "object"}),
@@ -105,7 +137,7 @@ fn convert(
         Some(schema @ Value::Object(_)) => to_current_draft(schema),
         Some(_) => return Err(String::from("its `inputSchema` is not an object")),
     };
-    let validator = ArgumentValidator::compile(&name, &schema).map_err(|error| error.to_string())?;
+    let validator = ArgumentValidator::compile(name, &schema).map_err(|error| error.to_string())?;
     let parameters =
         offered_parameters(&schema).ok_or("the arguments in its `inputSchema` are not an object")?;
     let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -126,11 +158,11 @@ fn convert(
         ));
     }
     let output = tool.get("outputSchema").filter(|schema| schema.is_object()).map(to_current_draft);
-    match output.map(|schema| ArgumentValidator::compile(&name, &schema)).transpose() {
+    match output.map(|schema| ArgumentValidator::compile(name, &schema)).transpose() {
         Ok(schema) => entry.returns = schema,
         Err(error) => problems.push(format!("results of `{remote_name}` are not checked: {error}")),
     }
     let unsent = UNSENT.iter().filter(|keyword| schema.get(**keyword).is_some());
     let unsent = unsent.map(|keyword| format!("`{keyword}`")).collect();
-    Ok(RemoteTool { remote_name: remote_name.to_owned(), entry: Arc::new(entry), unsent })
+    Ok(RemoteTool { remote_name: remote_name.to_owned(), names, entry: Arc::new(entry), unsent })
 }

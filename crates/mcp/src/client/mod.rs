@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use connection::Connection;
 pub use connection::{Launch, Redact, RemoteServer, ServerProgram, ServerTransport};
-use convert::{RemoteTool, tools_of};
+use convert::{Names, RemoteTool, name_of, tools_of};
 pub use server::Report;
 use server::{Server, Status};
 use supervisor::supervise;
@@ -46,10 +46,13 @@ pub struct ConnectError {
 
 /// What a server offers.
 pub struct Offer {
-    /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`, with schemas of 2020-12.
+    /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`, with schemas of 2020-12,
+    /// and with names that specs can have.
     pub listed: Vec<Value>,
-    /// The usable tools, called `NAME__TOOL`.
+    /// The usable tools.
     pub tools: Vec<Arc<ToolEntry>>,
+    /// The names by which a worker may select them.
+    pub names: Vec<String>,
     /// The problems of the tools, one clause each.
     pub problems: Vec<String>,
     /// What model APIs do not accept and is not sent, one clause for each tool.
@@ -72,14 +75,23 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
     let warnings = warnings.into_iter().map(|problem| server.redacted(problem));
     let problems = warnings.chain(problems).chain(listing.problem).collect();
+    let listed: Vec<String> = listing.tools.iter().filter_map(name_of).map(str::to_owned).collect();
+    let own = Names::new(String::new(), listed.iter().map(String::as_str));
+    for tool in &mut listing.tools {
+        if let Some(Value::String(name)) = tool.get_mut("name") {
+            let [portable, ..] = own.of(name);
+            *name = portable;
+        }
+    }
     let schemas = listing.tools.iter_mut().flat_map(|tool| {
         let members = tool.as_object_mut().into_iter().flatten();
         members.filter(|(name, _)| matches!(name.as_str(), "inputSchema" | "outputSchema"))
     });
     schemas.for_each(|(_, schema)| *schema = to_current_draft(schema));
     let changes = tools.iter().filter_map(RemoteTool::change).collect();
+    let names = tools.iter().flat_map(|tool| tool.names.clone()).collect();
     let tools = tools.into_iter().map(|tool| tool.entry).collect();
-    Ok(Offer { listed: listing.tools, tools, problems, changes })
+    Ok(Offer { listed: listing.tools, tools, names, problems, changes })
 }
 
 /// The tools of several MCP servers. The servers are stopped when it is dropped.

@@ -5,8 +5,7 @@ rule! {
     /// a tool of an MCP server that workers cannot use
     ///
     /// `check --online` compares `:tools` with the tools that the server offers, and compiles their schemas. A tool with
-    /// an invalid schema or an overlong name is left out. With `--target`, it also names the parts of their schemas that
-    /// the API rejects.
+    /// an invalid schema is left out. With `--target`, it also names the parts of their schemas that the API rejects.
     pub(crate) MCP_TOOL, "DT315", "mcp-tool", Warning
 }
 

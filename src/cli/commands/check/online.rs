@@ -31,7 +31,7 @@ pub(in crate::cli) fn check(load: &mut Load, targets: &[Target]) -> Result<(), C
 
 /// Returns what workers can use of an offer, and what the targets do not accept.
 fn describe(offer: Offer, targets: &[Target]) -> McpOffer {
-    let names = offer.tools.iter().map(|tool| tool.name.clone()).collect();
+    let names = offer.names;
     let mut problems = offer.problems;
     for (target, tool) in targets.iter().flat_map(|target| offer.tools.iter().map(move |tool| (target, tool)))
     {

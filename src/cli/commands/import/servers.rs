@@ -4,9 +4,8 @@
 
 use std::path::Path;
 
-use deftool_engine::server_name;
 use deftool_lang::spec::{FileKind, format_generated};
-use deftool_lang::text::count;
+use deftool_lang::text::{count, portable};
 use deftool_project::display_name;
 use deftool_record::is_secret_name;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -87,7 +86,7 @@ fn read(file: &Path, name: &str) -> Result<Map<String, Value>, CliError> {
 /// # Errors
 /// Why the server cannot be converted, as a clause.
 fn convert(server: &str, entry: &Value) -> Result<Converted, String> {
-    let name = server_name(server);
+    let name = portable(server);
     let mut notes = Vec::new();
     let mut form = vec![format!("(defmcp :name {}", json!(name))];
     if let Some(command) = command_of(entry)? {

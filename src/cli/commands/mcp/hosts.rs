@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use deftool_engine::server_name;
 use deftool_engine::text::quote;
+use deftool_lang::text::portable;
 use serde_json::{Map, Value, json};
 
 use super::McpOptions;
@@ -109,7 +109,7 @@ fn command_of(options: &McpOptions, root: &Path) -> Result<Vec<String>, CliError
 
 /// Returns a name that every host accepts.
 fn name_of(root: &Path) -> String {
-    let name = server_name(&root.file_name().unwrap_or_default().to_string_lossy());
+    let name = portable(&root.file_name().unwrap_or_default().to_string_lossy());
     if name.contains(|c: char| c.is_ascii_alphanumeric()) { name } else { String::from("deftool") }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
 use deftool_lang::spec::{Effect, StringResults};
+use deftool_lang::text::{MAX_NAME, portable};
 use deftool_lang::tool::{Attachment, ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ impl Batch {
         let answered = self.calls.into_iter().map(|call| {
             let limit = call.max_result(config);
             let BatchCall { id, name, task, written, state, was_interrupted: _ } = call;
-            let name = if let Task::Report { .. } = task { portable_name(name) } else { name };
+            let name = if let Task::Report { .. } = task { portable_name(&name) } else { name };
             let arguments = match (written, task) {
                 (Some(written), _) => written.to_string(),
                 (None, Task::Run { arguments, .. }) => arguments.to_string(),
@@ -187,19 +188,11 @@ impl Batch {
     }
 }
 
-/// Maximum length of a name of a tool in a request.
-const MAX_NAME: usize = 64;
-
 /// Replaces the parts of an unknown name that servers reject in a conversation.
-fn portable_name(name: String) -> String {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() {
-        return String::from(UNNAMED);
-    }
-    if name.len() <= MAX_NAME && name.chars().all(is_allowed) {
-        return name;
-    }
-    name.chars().take(MAX_NAME).map(|c| if is_allowed(c) { c } else { '_' }).collect()
+fn portable_name(name: &str) -> String {
+    let mut portable = if name.is_empty() { String::from(UNNAMED) } else { portable(name) };
+    portable.truncate(MAX_NAME);
+    portable
 }
 
 fn failure_detail(tool: &str, error: &ToolError) -> String {
