@@ -237,13 +237,13 @@ async fn after_a_stall_the_server_is_restarted_only_if_its_slot_stays_busy() {
         let mut options = options(slots);
         options.limits.drain = Duration::from_millis(300);
         options.limits.probe_interval = Duration::from_millis(100);
-        let mut config = with_timers(|timers| timers.token_stall = Duration::from_millis(200));
+        let mut config = with_timers(|timers| timers.stall = Duration::from_millis(200));
         config.slots = 2;
         let worker = Worker::start_managed(config, echo(), options);
         worker.ready().await.unwrap();
         let ended = say(&worker, "stall").await;
         let (reason, kind, _, text) = ended.failed();
-        assert_eq!((reason, kind, text), (FailReason::StallTimeout, "token_stall", "so far"));
+        assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", "so far"));
         if restarts > 0 {
             reach(&worker, |status| status.restarts == 1).await;
             worker.ready().await.unwrap();
@@ -316,15 +316,14 @@ async fn cpu_activity_counts_as_progress_before_the_first_token() {
     options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(200);
     let config = with_timers(|timers| {
-        timers.stall = Duration::from_secs(2);
-        timers.first_token = Duration::from_secs(2);
+        timers.first_token = Some(Duration::from_secs(2));
     });
     let worker = Worker::start_managed(config, echo(), options);
     worker.ready().await.unwrap();
     assert_eq!(say(&worker, "read 3000").await.text(), "read");
     let ended = say(&worker, "sleep 60000").await;
     let (reason, kind, _, text) = ended.failed();
-    assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", ""));
+    assert_eq!((reason, kind, text), (FailReason::StallTimeout, "first_token_timeout", ""));
     assert_eq!(worker.status().restarts, 0);
     stop(worker).await;
 }

@@ -55,8 +55,7 @@ fn limits(seconds: u64) -> WorkerConfig {
     let limit = Duration::from_secs(seconds);
     config.timers.headers = Some(limit);
     config.timers.stall = limit;
-    config.timers.first_token = limit;
-    config.timers.token_stall = limit;
+    config.timers.first_token = Some(limit);
     config
 }
 
@@ -314,7 +313,7 @@ async fn a_slow_prompt_is_not_limited_by_much_shorter_timeouts() {
     config.run.params.insert(String::from("max_tokens"), json!(8));
     // The small model would end its reply immediately after such a long prompt.
     config.run.params.insert(String::from("ignore_eos"), json!(true));
-    config.timers.token_stall = Duration::from_secs(20);
+    config.timers.stall = Duration::from_secs(20);
     let worker = Worker::start_managed(config, no_tools(), slow);
     worker.ready().await.unwrap();
     loop {

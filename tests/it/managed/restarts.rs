@@ -15,7 +15,7 @@ use crate::worker::harness::*;
 /// stall.
 async fn stalling(mut options: ServerOptions, drain: Duration) -> Worker {
     options.limits.drain = drain;
-    let config = with_timers(|timers| timers.token_stall = Duration::from_millis(150));
+    let config = with_timers(|timers| timers.stall = Duration::from_millis(150));
     let worker = Worker::start_managed(config, echo(), options);
     worker.ready().await.unwrap();
     worker
@@ -184,8 +184,7 @@ async fn a_busy_server_without_requests_that_fails_probes_is_restarted() {
 #[tokio::test]
 async fn activity_does_not_extend_the_limits_of_two_streams() {
     let mut config = with_timers(|timers| {
-        timers.stall = Duration::from_millis(500);
-        timers.first_token = Duration::from_millis(500);
+        timers.first_token = Some(Duration::from_millis(500));
     });
     config.slots = 2;
     let worker = Worker::start_managed(config, echo(), options(""));

@@ -147,15 +147,14 @@ fn tools(exit_only: bool) -> ToolSet {
     ToolSet::new([entry(ToolKind::Normal, "look", Some("at")), entry(ToolKind::Normal, "now", None)])
 }
 
-const TIMERS: [&str; 6] = ["-", "headers", "stall", "first-token", "token-stall", "total"];
+const TIMERS: [&str; 5] = ["-", "headers", "first-token", "stall", "total"];
 
 fn set_timer(timers: &mut Timers, name: &str, limit: Duration) {
     match name {
         "-" => {}
         "headers" => timers.headers = Some(limit),
         "stall" => timers.stall = limit,
-        "first-token" => timers.first_token = limit,
-        "token-stall" => timers.token_stall = limit,
+        "first-token" => timers.first_token = Some(limit),
         "total" => timers.total = Some(limit),
         other => panic!("unknown timer `{other}`"),
     }

@@ -56,15 +56,23 @@ impl Reply {
 /// Returns the response to a page.
 type Pages = dyn Fn(Page) -> PageResponse + Send + Sync;
 
+const URL: &str = "http://scripted/v1/chat/completions";
+
 /// A transport with scripted replies, in order.
 pub(super) struct Scripted {
+    url: &'static str,
     replies: Mutex<VecDeque<Reply>>,
     pages: Option<Box<Pages>>,
 }
 
 impl Scripted {
     pub(super) fn new(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
-        Arc::new(Self { replies: Mutex::new(replies.into_iter().collect()), pages: None })
+        Self::at(URL, replies)
+    }
+
+    /// Creates a transport to `url`.
+    pub(super) fn at(url: &'static str, replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        Arc::new(Self { url, replies: Mutex::new(replies.into_iter().collect()), pages: None })
     }
 
     /// Creates a transport with status pages.
@@ -73,7 +81,7 @@ impl Scripted {
         pages: impl Fn(Page) -> PageResponse + Send + Sync + 'static,
     ) -> Arc<Self> {
         let replies = Mutex::new(replies.into_iter().collect());
-        Arc::new(Self { replies, pages: Some(Box::new(pages)) })
+        Arc::new(Self { url: URL, replies, pages: Some(Box::new(pages)) })
     }
 }
 
@@ -114,6 +122,6 @@ impl Transport for Scripted {
     }
 
     fn url(&self, _: Api) -> &'static str {
-        "http://scripted/v1/chat/completions"
+        self.url
     }
 }

@@ -59,7 +59,8 @@ pub enum BodyFallback {
     NoNewImages,
     /// Omits the images and audio of the messages so far. Later ones are sent.
     NoEarlierImages,
-    /// Omits a member without which the reply means the same. `cache_control`: also in messages and tools.
+    /// Omits a member without which the reply means the same. `cache_control`: also in messages and tools;
+    /// `eager_input_streaming`: in tools.
     Without(OptionalMember),
 }
 

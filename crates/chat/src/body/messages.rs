@@ -11,8 +11,8 @@
 //! `cache_control` marks the parts of the prompt that the next request repeats: the tools, the system text, and the last
 //! two messages of the user. What was sent once stays as it is.
 //!
-//! Sources: the types of Anthropic's SDK 2.14, and platform.claude.com/docs, "Messages", "Prompt caching" and "Extended
-//! thinking", 2026-11. `stream::messages` lists the behaviour of servers.
+//! Sources: the types of Anthropic's SDK 2.14, and platform.claude.com/docs, "Messages", "Prompt caching", "Extended
+//! thinking" and "Fine-grained tool streaming", 2026-11. `stream::messages` lists the behaviour of servers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +71,10 @@ impl BodyFormat for Messages {
         body.insert(String::from(CONVERSATION), Value::Null);
         if !tools.is_empty() {
             let mut tools: Vec<Value> = tools.iter().copied().map(convert_tool).collect();
+            let early = tools.iter_mut().filter(|_| form.streams_arguments_early(request));
+            for members in early.filter_map(Value::as_object_mut) {
+                members.insert(String::from("eager_input_streaming"), Value::Bool(true));
+            }
             mark(tools.last_mut().filter(|_| caches));
             body.insert(String::from("tools"), Value::from(tools));
         }

@@ -98,6 +98,14 @@ impl BodyForm {
             && !self.fallbacks.omits("cache_control")
             && !request.params.contains_key("cache_control")
     }
+
+    /// Whether the tools ask for arguments as they are generated. By default, Anthropic's models hold them back until
+    /// they are complete: minutes without a byte for a long file.
+    pub(super) fn streams_arguments_early(self, request: &ChatRequest) -> bool {
+        self.server.is_hosted()
+            && request.model.contains("claude")
+            && !self.fallbacks.omits("eager_input_streaming")
+    }
 }
 
 impl Default for BodyForm {

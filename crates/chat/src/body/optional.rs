@@ -9,7 +9,7 @@ const SAMPLING: &[&str] = &["sampling"];
 const PENALTY: &[&str] = &["penalty", "penalties"];
 
 /// The members, each with other words for it.
-const MEMBERS: [(&str, &[&str]); 37] = [
+const MEMBERS: [(&str, &[&str]); 38] = [
     ("temperature", SAMPLING),
     ("top_p", SAMPLING),
     ("top_k", SAMPLING),
@@ -47,6 +47,7 @@ const MEMBERS: [(&str, &[&str]); 37] = [
     ("prompt_cache_options", &[]),
     ("prompt_cache_retention", &[]),
     ("parallel_tool_calls", &[]),
+    ("eager_input_streaming", &[]),
 ];
 
 /// Returns the letters and digits of a word, in lower case.

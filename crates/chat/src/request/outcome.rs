@@ -127,12 +127,10 @@ failure_kinds! {
     ConnectFailed = "connect_failed",
     /// The server sent no response headers in time.
     HeadersTimeout = "headers_timeout",
-    /// No data arrived in time. [`FirstTokenTimeout`](Self::FirstTokenTimeout) and [`TokenStall`](Self::TokenStall) are about tokens.
+    /// After the first token, no data arrived in time, or only data without content for too long.
     StallTimeout = "stall_timeout",
     /// Neither a token nor progress arrived in time.
     FirstTokenTimeout = "first_token_timeout",
-    /// No further token arrived in time.
-    TokenStall = "token_stall",
     /// The time limit of the request was exceeded.
     TotalTimeout = "total_timeout",
     /// The model called normal tools with an exhausted budget.

@@ -130,14 +130,13 @@ pub enum BiosSource {
 pub struct Timers {
     /// TCP and TLS connection.
     pub connect: Duration,
-    /// Response headers; `None`: 30 s, or 10 min for servers that send no headers while a request waits.
+    /// Response headers; `None`: only the limit for the first token applies.
     pub headers: Option<Duration>,
-    /// Longest time without data.
+    /// First token, from the request or since the last prompt progress; `None`: 10 min, or 30 min for a server on this
+    /// machine.
+    pub first_token: Option<Duration>,
+    /// Longest time without data after the first token.
     pub stall: Duration,
-    /// Longest time without a token or prompt progress, between the headers and the first token.
-    pub first_token: Duration,
-    /// Longest time between tokens.
-    pub token_stall: Duration,
     /// One tool call, unless the tool has its own timeout.
     pub tool: Duration,
     /// The whole request.
@@ -149,9 +148,8 @@ impl Default for Timers {
         Self {
             connect: Duration::from_secs(3),
             headers: None,
-            stall: Duration::from_secs(120),
-            first_token: Duration::from_secs(30 * 60),
-            token_stall: Duration::from_secs(120),
+            first_token: None,
+            stall: Duration::from_secs(5 * 60),
             tool: Duration::from_secs(30),
             total: None,
         }

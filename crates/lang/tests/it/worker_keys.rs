@@ -52,14 +52,13 @@ fn each_key_sets_its_own_member() {
         (":connect \"7s\"", &["connect: 7s,"]),
         (":headers \"7s\"", &["headers: Some(", "7s,"]),
         (":stall \"7s\"", &["stall: 7s,"]),
-        (":first-token \"7s\"", &["first_token: 7s,"]),
-        (":token-stall \"7s\"", &["token_stall: 7s,"]),
+        (":first-token \"7s\"", &["first_token: Some(", "7s,"]),
         (":tool \"7s\"", &["tool: 7s,"]),
         (":total \"1h\"", &["total: Some(", "3600s,"]),
         // A timer equal to `:total` has no finding.
         (
             ":total \"120s\" :stall \"120s\" :first-token \"120s\"",
-            &["first_token: 120s,", "total: Some(", "120s,"],
+            &["first_token: Some(", "120s,", "stall: 120s,", "total: Some(", "120s,"],
         ),
     ] {
         let (worker, findings) = worker(keys);

@@ -2,20 +2,28 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use deftool_chat::BodyFallbacks;
 use deftool_chat::request::{Failure, RequestOptions};
 use deftool_process::lock;
+use reqwest::Url;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
 use super::registry::Registry;
+use super::turn::StreamLimits;
 use crate::config::WorkerConfig;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
-use crate::transport::{ReplayTransport, Transport};
+use crate::transport::{ReplayTransport, Transport, is_on_this_machine};
 use deftool_lang::tool::{ToolSource, Toolbox};
+
+/// Default limits for the first token: for a server on the network, as long as the SDKs of vendors wait, and for one on
+/// this machine.
+const FIRST_TOKEN: Duration = Duration::from_secs(10 * 60);
+const FIRST_TOKEN_HERE: Duration = Duration::from_secs(30 * 60);
 
 /// The configuration, the connections and the requests of a worker.
 pub(crate) struct Shared {
@@ -78,6 +86,18 @@ impl Shared {
             toolbox.tools = toolbox.tools.only(names);
         }
         toolbox
+    }
+
+    /// Returns the limits of the streams of replies. A server on this machine may process a long prompt for longer than
+    /// a hosted one, or first load its model.
+    pub(crate) fn stream_limits(&self) -> StreamLimits {
+        let timers = &self.config.timers;
+        let is_here = || {
+            let url = Url::parse(self.transport.url(self.config.api));
+            self.server.is_some() || url.is_ok_and(|url| is_on_this_machine(&url))
+        };
+        let default = || if is_here() { FIRST_TOKEN_HERE } else { FIRST_TOKEN };
+        StreamLimits { first_token: timers.first_token.unwrap_or_else(default), stall: timers.stall }
     }
 
     /// Waits until the server is ready. Returns an error if it will not become ready. Returns immediately if the server

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::{
@@ -31,8 +30,6 @@ use deftool_lang::tool::{AttachmentData, AttachmentStore, ToolSource, Toolbox};
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;
-/// Default time limit for the response headers of a managed server, which queues requests and processes prompts first.
-const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 
 /// The parts of a request that depend on its origin.
 struct AdmitOptions {
@@ -65,12 +62,7 @@ impl Worker {
 
     /// Starts a worker with a managed server. It accepts requests once the server is ready: [`Worker::ready`] waits for
     /// that. The server is ended when the last handle of the worker is dropped or this process exits.
-    pub fn start_managed(
-        mut config: WorkerConfig,
-        tools: Arc<dyn ToolSource>,
-        options: ServerOptions,
-    ) -> Self {
-        config.timers.headers.get_or_insert(MANAGED_HEADERS);
+    pub fn start_managed(config: WorkerConfig, tools: Arc<dyn ToolSource>, options: ServerOptions) -> Self {
         let (server, supervisor) = Server::new(options);
         let transport: Arc<dyn Transport> = Arc::<Route>::clone(server.route());
         let worker = Self::build(config, tools, transport, None, Some(server));
@@ -94,8 +86,7 @@ impl Worker {
         config.timers = Timers {
             headers: Some(NO_LIMIT),
             stall: NO_LIMIT,
-            first_token: NO_LIMIT,
-            token_stall: NO_LIMIT,
+            first_token: Some(NO_LIMIT),
             total: None,
             ..config.timers
         };

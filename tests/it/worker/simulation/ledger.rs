@@ -137,19 +137,30 @@ pub(super) struct Exchange {
     /// The number of received token counts: one, even if they are repeated.
     pub(super) usages: u64,
     pub(super) clock: StreamClock,
+    /// When it was sent.
+    pub(super) sent: Duration,
+}
+
+/// Returns the limit for the head of a response.
+pub(super) fn head_limit(timers: &Timers) -> Duration {
+    timers.headers.into_iter().chain(timers.first_token).min().unwrap_or_default()
+}
+
+/// Returns the limit for events after the first token.
+pub(super) fn event_limit(timers: &Timers) -> Duration {
+    timers.stall.max(Duration::from_secs(1800))
 }
 
 /// The timers of a stream, as the invariants expect them.
 #[derive(Default)]
 pub(super) struct StreamClock {
-    byte: Duration,
-    token: Duration,
-    any_token: bool,
+    next: Duration,
+    event: Option<Duration>,
     finish: Option<Duration>,
 }
 
 impl Exchange {
-    pub(super) fn new(attempt: u32, body: Value, streams: bool, script: Script) -> Self {
+    pub(super) fn new(attempt: u32, body: Value, streams: bool, script: Script, sent: Duration) -> Self {
         let clock = StreamClock::default();
         let (is_answered, is_over) = (false, false);
         Self {
@@ -165,6 +176,7 @@ impl Exchange {
             is_over,
             usages: 0,
             clock,
+            sent,
         }
     }
 
@@ -210,9 +222,8 @@ impl Exchange {
         self.is_answered = self.script.head != Head::Ok || !self.streams;
         match self.script.head {
             Head::Ok if self.streams => {
-                self.clock.byte = now + timers.stall;
-                self.clock.token = now + timers.first_token;
-                (self.clock.byte.min(self.clock.token), "the first byte or token")
+                self.clock.next = self.sent + timers.first_token.unwrap_or_default();
+                (self.clock.next, "the first token")
             }
             Head::Status { .. } => (now + timers.stall.min(Duration::from_secs(10)), "the body of an error"),
             Head::Ok | Head::Refused | Head::Unreachable | Head::Broken | Head::Panics => (now, "an answer"),
@@ -235,13 +246,11 @@ impl Exchange {
             return None;
         }
         let clock = &mut self.clock;
-        clock.byte = now + timers.stall;
         for frame in whole {
-            if frame.is_token {
-                clock.any_token = true;
-                clock.token = now + timers.token_stall;
-            } else if frame.is_progress && !clock.any_token {
-                clock.token = now + timers.first_token;
+            if frame.is_token || (frame.is_progress && clock.event.is_some()) {
+                clock.event = Some(now + event_limit(timers));
+            } else if frame.is_progress {
+                clock.next = now + timers.first_token.unwrap_or_default();
             }
             if frame.is_finish {
                 clock.finish.get_or_insert(now + Duration::from_secs(5));
@@ -250,8 +259,11 @@ impl Exchange {
                 return Some((now + END_GRACE, "the end after the last event"));
             }
         }
-        let next = clock.byte.min(clock.token);
-        Some((clock.finish.map_or(next, |finish| finish.min(next)), "the next byte or token"))
+        if clock.event.is_some() {
+            clock.next = now + timers.stall;
+        }
+        let others = [clock.event, clock.finish].into_iter().flatten();
+        Some((others.fold(clock.next, Duration::min), "the next byte or token"))
     }
 }
 

@@ -12,13 +12,12 @@ use deftool_worker::WorkerConfig;
 use serde_json::Value;
 
 use super::invariants::{Invariant, Violation};
-use super::ledger::{Case, Exchange, Turn};
+use super::ledger::{Case, Exchange, Turn, event_limit, head_limit};
 use super::script::{Form, Head, PROMPT_TOKENS, Part, ReplyContent, ReplyEnd, Tail, Written};
 use super::tools::Generation;
 use super::tracker::EventTracker;
 
-const STALLS: [&str; 3] =
-    ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout", "stall_timeout/token_stall"];
+const STALLS: [&str; 2] = ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout"];
 /// The longest retry delay, including jitter.
 const MAX_WAIT: Duration = Duration::from_secs(75);
 const LOOP: &str = "repeated_line_loop/";
@@ -112,7 +111,7 @@ fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdic
         return Verdict::class("unknown_error/empty_stream");
     }
     let script = &exchange.script;
-    let limit = config.timers.headers.unwrap_or_default();
+    let limit = head_limit(&config.timers);
     match (&script.head, script.head_after) {
         (_, None) => return Verdict::class("headers_timeout/headers_timeout"),
         (_, Some(after)) if after == limit => return Verdict::Anything,
@@ -221,13 +220,16 @@ enum Stalls {
 /// Whether a stream is abandoned before its end.
 fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
     let script = &exchange.script;
-    let (mut since_byte, mut since_token, mut any_token) = (Duration::ZERO, Duration::ZERO, false);
+    // The first token is expected within a time from the request.
+    let mut since_event = script.head_after.unwrap_or_default();
+    let (mut since_byte, mut any_token) = (Duration::ZERO, false);
     let mut worst = Stalls::Never;
-    let mut wait = |time: Duration, byte: &mut Duration, token: &mut Duration, any_token: bool| {
+    let mut wait = |time: Duration, byte: &mut Duration, event: &mut Duration, any_token: bool| {
         *byte += time;
-        *token += time;
-        let limit = if any_token { timers.token_stall } else { timers.first_token };
-        for (since, limit) in [(*byte, timers.stall), (*token, limit)] {
+        *event += time;
+        let first = timers.first_token.unwrap_or_default();
+        let limits = [(*byte, timers.stall), (*event, event_limit(timers))];
+        for (since, limit) in if any_token { limits } else { [(*event, first); 2] } {
             if since > limit {
                 worst = worst.max(Stalls::Surely);
             } else if since == limit {
@@ -236,13 +238,13 @@ fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
         }
     };
     for frame in &script.frames {
-        wait(frame.before, &mut since_byte, &mut since_token, any_token);
+        wait(frame.before, &mut since_byte, &mut since_event, any_token);
         if !frame.bytes.is_empty() {
             since_byte = Duration::ZERO;
         }
         any_token |= frame.is_token;
-        if frame.is_token || (frame.is_progress && !any_token) {
-            since_token = Duration::ZERO;
+        if frame.is_token || frame.is_progress {
+            since_event = Duration::ZERO;
         }
         if frame.is_finish || frame.is_last {
             return worst;

@@ -210,9 +210,8 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
     };
     let timers = Timers {
         headers: Some(limit(30_000, &[200, 2_000])),
-        stall: limit(120_000, &[300, 4_000]),
-        first_token: limit(1_800_000, &[1_000, 10_000]),
-        token_stall: limit(120_000, &[500, 6_000]),
+        first_token: Some(limit(600_000, &[1_000, 10_000])),
+        stall: limit(300_000, &[300, 4_000]),
         tool: limit(30_000, &[100, 1_500]),
         ..Timers::default()
     };

@@ -288,6 +288,27 @@ fn body_fallbacks_apply_to_this_api() {
     );
 }
 
+/// Arguments that the server holds back until they are complete would be silence in the stream.
+#[test]
+fn claude_is_asked_for_arguments_as_they_are_generated() {
+    let is_asked = |model: &str, form: BodyForm| {
+        let request = ChatRequest { model: String::from(model), ..with_params(&json!({})) };
+        let tools = request.encode_body(form).to_value()["tools"].take();
+        tools.as_array().unwrap().iter().all(|tool| tool["eager_input_streaming"] == true)
+    };
+    let refused = BodyFallback::without("eager_input_streaming");
+    let without = BodyForm { fallbacks: BodyFallbacks::default().with(refused), ..hosted() };
+    for (model, form, expected) in [
+        ("claude-opus-4-8", hosted(), true),
+        ("anthropic/claude-sonnet-5", hosted(), true),
+        ("claude-opus-4-8", without, false),
+        ("claude-opus-4-8", local(), false),
+        ("glm-5", hosted(), false),
+    ] {
+        assert_eq!(is_asked(model, form), expected, "{model} {form:?}");
+    }
+}
+
 /// The messages of a body, `*` after those with a mark.
 fn marks(body: &Value) -> String {
     let is_marked = |value: &Value| value.to_string().contains(r#""cache_control":{"type":"ephemeral"}"#);

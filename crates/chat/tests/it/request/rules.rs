@@ -442,12 +442,12 @@ fn the_first_failure_is_kept() {
     let tools = tools();
     let mut run = play().start();
     run.next_step(&tools, &BiosV1);
-    run.fail(Failure::new(FailReason::StallTimeout, "token_stall", "no token for 120 s"), 120_000);
+    run.fail(Failure::new(FailReason::StallTimeout, "stall_timeout", "no byte for 300 s"), 120_000);
     run.fail(Failure::new(FailReason::ServerDied, "", ""), 120_001);
     run.cancel(120_002);
     let outcome = run.outcome().unwrap();
     assert_eq!(outcome.fail_reason, Some(FailReason::StallTimeout));
-    assert_eq!(outcome.kind.as_deref(), Some("token_stall"));
+    assert_eq!(outcome.kind.as_deref(), Some("stall_timeout"));
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Lowerer {
             "params" => worker.params = self.lower_params(value),
             "default" => worker.is_default = self.take_flag("default", &value),
             "final-turn" => worker.final_turn = self.take_flag("final-turn", &value),
-            "connect" | "headers" | "stall" | "first-token" | "token-stall" | "tool" | "total" => {
+            "connect" | "headers" | "stall" | "first-token" | "tool" | "total" => {
                 if let Some(duration) = self.lower_timer(worker, &key, value) {
                     timers.push(Timer { key, span, duration });
                 }
@@ -182,17 +182,10 @@ impl Lowerer {
         let place: &mut Duration = match key {
             "connect" => &mut timers.connect,
             "stall" => &mut timers.stall,
-            "first-token" => &mut timers.first_token,
-            "token-stall" => &mut timers.token_stall,
             "tool" => &mut timers.tool,
-            "headers" => {
-                timers.headers = Some(duration);
-                return Some(duration);
-            }
-            _ => {
-                timers.total = Some(duration);
-                return Some(duration);
-            }
+            "first-token" => timers.first_token.insert(duration),
+            "headers" => timers.headers.insert(duration),
+            _ => timers.total.insert(duration),
         };
         *place = duration;
         Some(duration)

@@ -194,7 +194,7 @@ const PERMISSIONS: [Key; 5] = [
 
 const REPORT: &[&str] = &["fail", "report"];
 
-const WORKER: [Key; 35] = [
+const WORKER: [Key; 34] = [
     key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
     key_of(
         "default",
@@ -291,10 +291,21 @@ const WORKER: [Key; 35] = [
     ),
     key_of("parallel", KeyValue::Flag, "`t`: the calls of a reply run concurrently."),
     key_of("connect", KeyValue::Quantity, "The time limit for the connection. Default: 3 s."),
-    key_of("headers", KeyValue::Quantity, "The time limit for the response headers."),
-    key_of("stall", KeyValue::Quantity, "The longest time without data. Default: 120 s."),
-    key_of("first-token", KeyValue::Quantity, "The longest time until the first token. Default: 30 min."),
-    key_of("token-stall", KeyValue::Quantity, "The longest time between tokens. Default: 120 s."),
+    key_of(
+        "headers",
+        KeyValue::Quantity,
+        "The time limit for the response headers. Default: `:first-token`.",
+    ),
+    key_of(
+        "first-token",
+        KeyValue::Quantity,
+        "The longest time until the first token. Default: 10 min; 30 min for a server on this machine.",
+    ),
+    key_of(
+        "stall",
+        KeyValue::Quantity,
+        "The longest time without data after the first token. Default: 5 min.",
+    ),
     key_of(
         "tool",
         KeyValue::Quantity,

@@ -60,8 +60,7 @@ impl Scenario {
         let timers = Timers {
             headers: Some(LIMIT),
             stall: LIMIT,
-            first_token: LIMIT,
-            token_stall: LIMIT,
+            first_token: Some(LIMIT),
             tool: LIMIT,
             total: None,
             ..config.timers

@@ -43,8 +43,8 @@ enum Stop {
 }
 
 /// The state of reading a reply.
-struct Reading<'a> {
-    timers: StreamTimers<'a>,
+struct Reading {
+    timers: StreamTimers,
     decoder: StreamDecoder,
 }
 
@@ -62,7 +62,7 @@ impl Turn<'_> {
         let status = open.incoming.status;
         let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
         let mut reading = Reading {
-            timers: StreamTimers::new(&task.shared.config.timers),
+            timers: StreamTimers::new(task.shared.stream_limits(), open.sent),
             decoder: StreamDecoder::new(self.api, names).with_tables(self.tables()),
         };
         let end = match self.read_pieces(&mut open, &mut reading).await {
@@ -117,7 +117,7 @@ impl Turn<'_> {
     }
 
     /// Ends the request while its reply is read. Exit calls that are complete become signals.
-    fn stop_reading(&mut self, stop: Stop, reading: Reading<'_>) -> RequestEnded {
+    fn stop_reading(&mut self, stop: Stop, reading: Reading) -> RequestEnded {
         let mut events = Vec::new();
         let end = TransportEnd::Broken { error: String::from("reading the reply was stopped") };
         reading.decoder.finish(end, &mut events);
@@ -163,7 +163,7 @@ impl Turn<'_> {
     async fn read_pieces(
         &mut self,
         open: &mut OpenResponse,
-        reading: &mut Reading<'_>,
+        reading: &mut Reading,
     ) -> Result<TransportEnd, Stop> {
         let task = self.task;
         let stopped = task.record.wait_until_reading_stops();
@@ -238,7 +238,7 @@ impl Turn<'_> {
     }
 
     /// Ends a reply whose deadline has passed.
-    fn end_late(&self, open: &mut OpenResponse, timers: &StreamTimers<'_>) -> Result<TransportEnd, Stop> {
+    fn end_late(&self, open: &mut OpenResponse, timers: &StreamTimers) -> Result<TransportEnd, Stop> {
         let Some(failure) = timers.failure(self.url()) else { return Ok(TransportEnd::Clean) };
         // Disconnect before the stall is reported.
         open.incoming.body = futures_util::stream::empty().boxed();
@@ -248,7 +248,7 @@ impl Turn<'_> {
 
     /// Processes a chunk of the body, received at `now`: decodes it, records it, and passes its events to the request
     /// machine.
-    fn take(&mut self, bytes: &[u8], now: Instant, reading: &mut Reading<'_>) -> Result<(), Stop> {
+    fn take(&mut self, bytes: &[u8], now: Instant, reading: &mut Reading) -> Result<(), Stop> {
         let Reading { timers, decoder } = reading;
         let task = self.task;
         // The text is appended to these after the bytes are decoded.

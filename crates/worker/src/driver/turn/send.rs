@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use deftool_chat::Feature;
 use deftool_chat::request::{FailReason, Failure, FailureKind};
 use deftool_record::Line;
+use tokio::time::Instant;
 
 use super::managed;
 use super::state::{OpenResponse, RequestEnded, Turn};
@@ -12,27 +12,22 @@ use crate::driver::drain::Exchange;
 use crate::time::{seconds, until};
 use crate::transport::{Outgoing, TransportError};
 
-/// Time limits for the response headers: for a server that sends them early, and for a server that first queues the
-/// request or loads the model.
-const HEADERS_LIMIT: Duration = Duration::from_secs(30);
-const QUEUED_HEADERS_LIMIT: Duration = Duration::from_secs(10 * 60);
-
 impl Turn<'_> {
     /// Sends a request and waits for the head of the response.
     pub(super) async fn send(
         &mut self,
         outgoing: Outgoing,
     ) -> Result<Result<OpenResponse, TransportError>, RequestEnded> {
-        let config = &self.task.shared.config;
-        let is_queued = self.task.server.lacks(Feature::EarlyHeaders);
-        let default = if is_queued { QUEUED_HEADERS_LIMIT } else { HEADERS_LIMIT };
-        let limit = config.timers.headers.unwrap_or(default);
+        let shared = &self.task.shared;
+        let first_token = (shared.stream_limits().first_token, ":first-token");
+        let headers = shared.config.timers.headers.map(|limit| (limit, ":headers"));
+        let (limit, key) = headers.map_or(first_token, |headers| headers.min(first_token));
         if let Some(sent) = self.send_within(outgoing, limit).await? {
             return Ok(sent);
         }
-        self.task.shared.report_stall();
+        shared.report_stall();
         let url = self.url();
-        let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
+        let detail = format!("{url}: no response headers within {} (the worker's {key})", seconds(limit));
         Err(self.fail(Failure::new(FailReason::HeadersTimeout, FailureKind::HeadersTimeout, detail)))
     }
 
@@ -44,7 +39,7 @@ impl Turn<'_> {
     ) -> Result<Option<Result<OpenResponse, TransportError>>, RequestEnded> {
         let task = self.task;
         task.write(|at_ms| task.request_line(self.run, &outgoing, at_ms));
-        let mut exchange = Exchange::begin(task);
+        let (mut exchange, sent_at) = (Exchange::begin(task), Instant::now());
         let sent = tokio::select! {
             biased;
             () = task.record.wait_until_reading_stops() => return Err(self.end_canceled()),
@@ -74,6 +69,6 @@ impl Turn<'_> {
         if !matches!(&sent, Ok(incoming) if incoming.status < 300) {
             exchange.close();
         }
-        Ok(Some(sent.map(|incoming| OpenResponse { incoming, exchange })))
+        Ok(Some(sent.map(|incoming| OpenResponse { incoming, exchange, sent: sent_at })))
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct RequestEnded;
 pub(super) struct OpenResponse {
     pub(super) incoming: Incoming,
     pub(super) exchange: Exchange,
+    /// Time at which the request was sent.
+    pub(super) sent: Instant,
 }
 
 /// A request that the server accepted. Its reply can be read.

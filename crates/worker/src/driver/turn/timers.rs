@@ -1,11 +1,10 @@
-//! The two deadlines of a stream: for bytes and for tokens. Bytes alone do not detect a stall, because servers send
-//! comments while they are idle. Also the limit of the delays between attempts.
+//! The deadlines of a stream: for the first token, then for bytes and for events. Bytes alone do not detect a server that
+//! hangs, because servers send comments while they are idle. Also the limit of the delays between attempts.
 
 use std::time::Duration;
 
 use deftool_chat::ChatEvent;
 use deftool_chat::request::{FailReason, Failure, FailureKind};
-use deftool_lang::spec::Timers;
 use tokio::time::Instant;
 
 use crate::time::{after, seconds};
@@ -17,34 +16,49 @@ pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
 /// open.
 const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 
+/// Maximum time after the first token in which only comments, pings and empty chunks arrive, unless `:stall` is longer.
+/// Servers send them while they hold back the arguments of a long call.
+const KEEP_ALIVE_LIMIT: Duration = Duration::from_secs(30 * 60);
+
 /// A deadline that is noticed so late passed while this process was stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
-/// The deadlines of a stream. Any byte moves `byte`; only tokens and progress move `token`.
-pub(super) struct StreamTimers<'a> {
-    timers: &'a Timers,
-    byte: Instant,
-    token: Instant,
-    any_token: bool,
+/// The limits of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamLimits {
+    /// From the request to the first token, or since the last progress with the prompt.
+    pub(crate) first_token: Duration,
+    /// Longest time without data after the first token.
+    pub(crate) stall: Duration,
+}
+
+impl StreamLimits {
+    /// Longest time after the first token in which data arrives, but no event.
+    fn keep_alive(&self) -> Duration {
+        self.stall.max(KEEP_ALIVE_LIMIT)
+    }
+}
+
+/// The deadlines of a stream.
+pub(super) struct StreamTimers {
+    limits: StreamLimits,
+    /// Until the first token, its deadline: only progress with the prompt moves it. Then that of the next byte.
+    next: Instant,
+    /// Deadline of the next event, once a token was received.
+    event: Option<Instant>,
     /// Deadline of a reply after its finish reason.
     finish: Option<Instant>,
 }
 
-impl<'a> StreamTimers<'a> {
-    pub(super) fn new(timers: &'a Timers) -> Self {
-        let now = Instant::now();
-        Self {
-            timers,
-            byte: after(now, timers.stall),
-            token: after(now, timers.first_token),
-            any_token: false,
-            finish: None,
-        }
+impl StreamTimers {
+    /// Starts the deadlines of the reply to a request that was sent at `sent`.
+    pub(super) fn new(limits: StreamLimits, sent: Instant) -> Self {
+        Self { limits, next: after(sent, limits.first_token), event: None, finish: None }
     }
 
     /// Whether a token was received.
     pub(super) fn any_token(&self) -> bool {
-        self.any_token
+        self.event.is_some()
     }
 
     /// Starts the grace period after the finish reason.
@@ -54,21 +68,16 @@ impl<'a> StreamTimers<'a> {
 
     /// Moves the deadlines after a read at `now` that contained these events. Returns whether they contain a token.
     pub(super) fn on_bytes(&mut self, events: &[ChatEvent], now: Instant) -> bool {
-        let mut has_token = false;
-        self.byte = after(now, self.timers.stall);
-        for event in events {
-            match event {
-                ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
-                    has_token = true;
-                    self.token = after(now, self.timers.token_stall);
-                }
-                ChatEvent::Progress { .. } if !self.any_token && !has_token => {
-                    self.token = after(now, self.timers.first_token);
-                }
-                ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
-            }
+        let has_token = events.iter().any(|event| match event {
+            ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => true,
+            ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => false,
+        });
+        if has_token || (self.any_token() && !events.is_empty()) {
+            self.event = Some(after(now, self.limits.keep_alive()));
         }
-        self.any_token |= has_token;
+        if self.any_token() || !events.is_empty() {
+            self.next = after(now, self.limit());
+        }
         has_token
     }
 
@@ -81,19 +90,19 @@ impl<'a> StreamTimers<'a> {
         if self.finish.is_some() {
             return false;
         }
-        let token_limit = if self.any_token { self.timers.token_stall } else { self.timers.first_token };
         let was_stopped = now.duration_since(self.next()) > STOPPED;
-        if let Some(start) = was_stopped.then_some(now).or(last_active.filter(|_| !self.any_token)) {
-            self.byte = self.byte.max(after(start, self.timers.stall));
-            self.token = self.token.max(after(start, token_limit));
+        if let Some(start) = was_stopped.then_some(now).or(last_active.filter(|_| !self.any_token())) {
+            self.next = self.next.max(after(start, self.limit()));
+        }
+        if was_stopped {
+            self.event = self.event.map(|event| event.max(after(now, self.limits.keep_alive())));
         }
         self.next() > now
     }
 
     /// Returns the next deadline.
     pub(super) fn next(&self) -> Instant {
-        let next = self.byte.min(self.token);
-        self.finish.map_or(next, |finish| finish.min(next))
+        [self.event, self.finish].into_iter().flatten().fold(self.next, Instant::min)
     }
 
     /// Returns the failure of the exceeded deadline; `None`: the reply is complete, and only optional events are
@@ -102,15 +111,21 @@ impl<'a> StreamTimers<'a> {
         if self.finish.is_some() {
             return None;
         }
-        let (kind, what, limit, key) = if self.byte <= self.token {
-            (FailureKind::StallTimeout, "no byte for", self.timers.stall, ":stall")
-        } else if self.any_token {
-            (FailureKind::TokenStall, "no token for", self.timers.token_stall, ":token-stall")
+        let limit = seconds(self.limit());
+        let (kind, detail) = if !self.any_token() {
+            (FailureKind::FirstTokenTimeout, format!("no token within {limit} (the worker's :first-token)"))
+        } else if self.event.is_some_and(|event| event < self.next) {
+            let limit = seconds(self.limits.keep_alive());
+            (FailureKind::StallTimeout, format!("only comments, pings or empty chunks for {limit}"))
         } else {
-            (FailureKind::FirstTokenTimeout, "no token within", self.timers.first_token, ":first-token")
+            (FailureKind::StallTimeout, format!("no byte for {limit} (the worker's :stall)"))
         };
-        let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
-        Some(Failure::new(FailReason::StallTimeout, kind, detail))
+        Some(Failure::new(FailReason::StallTimeout, kind, format!("{url}: {detail}")))
+    }
+
+    /// Returns the limit that applies now.
+    fn limit(&self) -> Duration {
+        if self.any_token() { self.limits.stall } else { self.limits.first_token }
     }
 }
 
@@ -122,8 +137,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn activity_extends_only_the_wait_for_the_first_token() {
-        let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
-        let mut timers = StreamTimers::new(&limits);
+        let limits = StreamLimits { first_token: Duration::from_secs(10), stall: Duration::from_secs(10) };
+        let mut timers = StreamTimers::new(limits, Instant::now());
         advance(Duration::from_secs(10)).await;
         let now = Instant::now();
         assert!(!timers.extend(None, now), "no activity");
@@ -132,7 +147,7 @@ mod tests {
         assert_eq!(timers.next(), now + Duration::from_secs(6));
         timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }], now);
         let end = now + Duration::from_secs(10);
-        assert!(!timers.extend(Some(end), end), "after the first token only tokens count");
+        assert!(!timers.extend(Some(end), end), "after the first token only bytes count");
         assert!(timers.failure("u").is_some());
     }
 }

@@ -8,7 +8,7 @@ use deftool_worker::{Outgoing, Page, PageResponse};
 use super::super::dice::Dice;
 use super::super::faults::Fault;
 use super::super::invariants::{Invariant, Violation};
-use super::super::ledger::{Exchange, Turn};
+use super::super::ledger::{Exchange, Turn, head_limit};
 use super::super::refusals;
 use super::super::script::{ExchangeContext, Script};
 use super::super::sent::{check_body, check_retry, check_tools};
@@ -48,7 +48,7 @@ impl Simulation {
         let script = Script::write(&mut Dice::of(self.plan.seed, "script", &numbers), &context);
         self.trace(|| format!("case {number} sends ({turn}, {attempt}): {text}"));
         self.trace(|| format!("case {number} is answered: {:?}", script.features));
-        let limit = config.timers.headers.unwrap_or_default();
+        let limit = head_limit(&config.timers);
         let due = self.now() + if streams { limit } else { limit.max(Duration::from_secs(10)) };
         let id = self.ledger().cases[&number].id.clone();
         let budget_left = self.facade().status(&id).map(|status| status.budget_left);
@@ -89,7 +89,8 @@ impl Simulation {
         let exchanges = &mut case.turns[turn as usize - 1].exchanges;
         results.push(check_retry(exchanges, attempt, &body, streams, body_fallback));
         let retries = exchanges.last().map_or(0, |last| last.retries + u32::from(body_fallback.is_none()));
-        exchanges.push(Exchange { retries, ..Exchange::new(attempt, body, streams, script.clone()) });
+        exchanges
+            .push(Exchange { retries, ..Exchange::new(attempt, body, streams, script.clone(), self.now()) });
         if let Some(body_fallback) = body_fallback {
             ledger.count(format!("sent again {}", body_fallback.describe()));
         }
