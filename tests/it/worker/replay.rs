@@ -159,7 +159,10 @@ async fn a_session_over_each_api_can_be_replayed() {
     let paused = [Answer::reply(Api::Messages, &[delta("One. "), finish("pause_turn")])];
     let paused = paused.into_iter().chain([turn(Api::Messages, "Two.", &[])]);
     let paused = session("paused", paused, "completed").config(|config| config.api = Api::Messages);
-    play_all(sessions.chain([paused]).collect()).await;
+    let empty = || turn(Api::ChatCompletions, "", &[]);
+    let called = turn(Api::ChatCompletions, "", &[("look", "{}")]);
+    let empty = session("empty", [empty(), called, empty(), empty()], "completed");
+    play_all(sessions.chain([paused, empty]).collect()).await;
 }
 
 /// The API of the recording replaces that of the worker. Recordings without it use chat completions.

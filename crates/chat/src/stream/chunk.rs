@@ -53,6 +53,8 @@ pub(super) struct Choice<'a> {
     /// Replaces the delta on servers that answer like the legacy completions API.
     pub(super) text: Loose<'a>,
     pub(super) finish_reason: Loose<'a>,
+    /// The reason of the upstream server. `OpenRouter` sends it, with `stop` for unknown ones.
+    pub(super) native_finish_reason: Loose<'a>,
     /// Token counts. Moonshot sends them here.
     pub(super) usage: Loose<'a>,
     pub(super) error: Loose<'a>,
@@ -265,6 +267,7 @@ impl<'de> LooseObject<'de> for Choice<'de> {
             }
             "text" => self.text = map.next_value()?,
             "finish_reason" => self.finish_reason = map.next_value()?,
+            "native_finish_reason" => self.native_finish_reason = map.next_value()?,
             "usage" => self.usage = map.next_value()?,
             "error" => self.error = map.next_value()?,
             _ => return Ok(false),
@@ -386,7 +389,7 @@ mod tests {
                 let chunk = decode_chunk(data.as_bytes()).unwrap();
                 assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
             }
-            for field in ["index_", "logprobs", "finish_reason", "message", "text", "error"] {
+            for field in ["index_", "logprobs", "native_finish_reason", "message", "text", "error"] {
                 let data = format!(
                     r#"{{"choices":[{{"{field}":{value},"delta":{{"content":"a","role":{value}}}}}]}}"#
                 );

@@ -11,6 +11,7 @@ use super::reply_state::{ReplyContent, ReplyState};
 use super::sink::Sink;
 use super::text_chunk::TextChunk;
 use crate::event::ChatEvent;
+use crate::finish::{FinishMeaning, finish_meaning};
 use crate::received::Opaque;
 
 /// A completion that is being received.
@@ -113,7 +114,9 @@ impl Completion {
         {
             self.push_text(text, sink);
         }
-        if let Some(reason) = choice.finish_reason.as_text() {
+        let native = choice.native_finish_reason.as_text();
+        let failed = native.filter(|reason| finish_meaning(reason) == Some(FinishMeaning::Failed));
+        if let Some(reason) = failed.or(choice.finish_reason.as_text()) {
             state.finish_reason = Some(reason.to_owned());
         }
         if choice.has_error() {

@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
 use super::registry::Registry;
-use super::turn::StreamLimits;
 use crate::config::WorkerConfig;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
 use crate::transport::{ReplayTransport, Transport, is_on_this_machine};
@@ -24,6 +23,15 @@ use deftool_lang::tool::{ToolSource, Toolbox};
 /// this machine.
 const FIRST_TOKEN: Duration = Duration::from_secs(10 * 60);
 const FIRST_TOKEN_HERE: Duration = Duration::from_secs(30 * 60);
+
+/// The limits of the stream of a reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamLimits {
+    /// From the request to the first token, or since the last progress with the prompt.
+    pub(crate) first_token: Duration,
+    /// Longest time without data after the first token.
+    pub(crate) stall: Duration,
+}
 
 /// The configuration, the connections and the requests of a worker.
 pub(crate) struct Shared {

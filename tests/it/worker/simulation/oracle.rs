@@ -147,7 +147,15 @@ fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdic
     if content.loops {
         classes.push(LOOP.to_owned());
     }
+    let is_second = case.turns.iter().rev().nth(1).is_some_and(is_empty);
     let own = match content.end {
+        // It is requested once more, unless a limit ended it.
+        ReplyEnd::Whole if is_empty(turn) && !is_second => Verdict::class("completed"),
+        ReplyEnd::Whole if is_empty(turn) => Verdict::Classes(vec![
+            String::from("completed"),
+            String::from("unknown_error/empty_stream"),
+            String::from("unknown_error/missing_tool_call"),
+        ]),
         ReplyEnd::Whole => of_calls(content, turn, tracker, &config.run),
         ReplyEnd::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
         ReplyEnd::Truncated => Verdict::class("tool_parse_error/call_truncated"),
@@ -207,6 +215,17 @@ fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
 /// Like [`may_try_again`], for failures that are temporary only on hosted servers.
 fn may_try_hosted(exchange: &Exchange, retry_after: Option<Duration>, server: Capabilities) -> bool {
     server.is_hosted() && exchange.retries < 2 && may_try_again(exchange, retry_after)
+}
+
+/// Whether the reply of a turn has neither text nor a call.
+fn is_empty(turn: &Turn) -> bool {
+    let streamed =
+        turn.exchanges.iter().rev().find(|exchange| exchange.streams && exchange.script.head == Head::Ok);
+    streamed.is_some_and(|exchange| {
+        let ReplyContent { end, is_noise, calls, .. } = &exchange.script.content;
+        let is_blank = calls.is_empty() && exchange.script.content.text().trim().is_empty();
+        !is_noise && *end == ReplyEnd::Whole && is_blank
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

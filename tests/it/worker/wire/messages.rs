@@ -273,7 +273,9 @@ async fn the_calls_and_the_turns_of_a_recording_are_read() {
 
 #[tokio::test]
 async fn a_request_whose_text_is_thought_only_ends_without_text() {
-    let server = Server::script([Answer::reply(API, &[thought("hm"), finish("stop")])]);
+    // It is requested once more.
+    let reply = |text: &str| Answer::reply(API, &[thought(text), finish("stop")]);
+    let server = Server::script([reply("hm"), reply(", hm")]);
     let ended = ask(&worker(&server, over(API))).await;
-    assert_eq!((ended.text(), ended.outcome.reasoning.as_deref()), ("", Some("hm")));
+    assert_eq!((ended.text(), ended.outcome.reasoning.as_deref()), ("", Some("hm, hm")));
 }

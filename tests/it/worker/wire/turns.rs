@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use deftool_chat::Capabilities;
-use deftool_chat::Dialect;
+use deftool_chat::request::Event;
+use deftool_chat::{Api, Capabilities, Dialect};
 use deftool_lang::tool::ToolCall;
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
+use serde_json::json;
 
 use super::super::harness::*;
 
@@ -42,6 +43,48 @@ async fn text_of_earlier_turns_is_kept_after_any_failure() {
         assert_eq!(worker.in_flight(), 0);
     });
     futures_util::future::join_all(checks).await;
+}
+
+/// Reports about `OpenRouter`, `DeepSeek` and vLLM.
+#[tokio::test]
+async fn an_empty_reply_is_requested_once_more_over_each_api() {
+    let native = json!({"choices": [{
+        "index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop",
+        "native_finish_reason": "network_error"
+    }]});
+    let server = Server::script([Answer::chunks(&[native])]);
+    let ended = ask(&worker(&server, config())).await;
+    let (_, kind, detail, _) = ended.failed();
+    assert_eq!((kind, server.posts().len()), ("server_error", 1));
+    assert!(detail.contains("`network_error`"), "{detail}");
+
+    for api in Api::ALL {
+        let called = || Answer::reply(api, &[call(0, "look", "{}"), finish("tool_calls")]);
+        let empty = || {
+            let calls =
+                json!({"choices": [{"index": 0, "delta": {"tool_calls": []}, "finish_reason": null}]});
+            let calls = if api == Api::ChatCompletions { vec![calls; 20] } else { Vec::new() };
+            Answer::reply(
+                api,
+                &[delta("")].into_iter().chain(calls).chain([finish("stop")]).collect::<Vec<_>>(),
+            )
+        };
+        let done = || turn(api, "All done.", &[]);
+        for (answers, end) in [
+            (vec![empty(), done()], "All done."),
+            (vec![called(), empty(), done()], "All done."),
+            (vec![called(), empty(), empty()], ""),
+            (vec![empty(), empty()], "empty_stream"),
+        ] {
+            let posts = answers.len();
+            let server = Server::script(answers);
+            let ended = ask(&worker(&server, WorkerConfig { api, ..config() })).await;
+            let found = ended.outcome.kind.clone().unwrap_or_else(|| ended.outcome.text.clone());
+            assert_eq!((found.as_str(), server.posts().len()), (end, posts), "{api:?}");
+            let warned = ended.events.iter().any(|event| matches!(event, Event::Warning { .. }));
+            assert!(warned, "{api:?} {end}");
+        }
+    }
 }
 
 /// Servers close idle connections. The next turn must not use a closed connection.

@@ -207,6 +207,7 @@ impl Run {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         self.append_batch(batch);
         self.tool_iterations += 1;
+        self.was_empty = false;
     }
 
     /// Completes the batch and reduces the budget.

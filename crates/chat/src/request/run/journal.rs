@@ -24,7 +24,7 @@ use crate::request::event::Event;
 pub enum JournalEntry {
     /// An event. Consecutive deltas of text may be merged.
     Event(Event),
-    /// The state after a reply with calls or text. The events of its end follow.
+    /// The state after a reply. The events of its end follow.
     Reply(ReplyState),
     /// A log line of the script of a call. It does not affect the request.
     Log {
@@ -48,7 +48,7 @@ pub struct RestoreError {
 }
 
 impl Run {
-    /// Returns the state after a reply with calls or text, once. The events of its end are those that
+    /// Returns the state after a reply, once. The events of its end are those that
     /// [`take_events`](Run::take_events) returns next.
     pub fn take_reply_state(&mut self) -> Option<ReplyState> {
         self.reply_state.take()
@@ -134,6 +134,7 @@ impl Run {
                 Vec::new()
             },
             received: self.received(),
+            is_empty: false,
         }
     }
 }
@@ -165,7 +166,7 @@ impl JournalReplay {
                 self.run.advance_time(at_ms);
                 match event {
                     Event::TurnStarted { .. } => {
-                        self.end_paused();
+                        self.end_without_calls();
                         self.turn_start = self.events.len();
                     }
                     Event::Resumed { .. } => drop(self.interrupt()),
@@ -178,19 +179,26 @@ impl JournalReplay {
         Ok(())
     }
 
-    /// Ends a turn whose reply the server paused. The reply has no calls, and its text is complete.
-    fn end_paused(&mut self) {
-        let is_paused = self.reply.as_ref().is_some_and(|reply| reply.calls.is_empty());
-        if is_paused && matches!(self.run.phase, Phase::Streaming) {
-            self.begin_batch();
-            self.run.complete_batch();
-            self.reply = None;
+    /// Ends a turn whose complete reply has no calls: the server paused it, or it is empty.
+    fn end_without_calls(&mut self) {
+        let Some(reply) = &self.reply else { return };
+        if !reply.calls.is_empty() || !matches!(self.run.phase, Phase::Streaming) {
+            return;
         }
+        let is_empty = reply.is_empty;
+        self.begin_batch();
+        if is_empty {
+            self.run.phase = Phase::Ready;
+            self.run.was_empty = true;
+        } else {
+            self.run.complete_batch();
+        }
+        self.reply = None;
     }
 
     /// Drops a turn whose reply is not complete. Returns its text.
     fn interrupt(&mut self) -> String {
-        self.end_paused();
+        self.end_without_calls();
         let is_incomplete = matches!(self.run.phase, Phase::Streaming);
         if is_incomplete {
             self.events.truncate(self.turn_start);

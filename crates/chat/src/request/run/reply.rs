@@ -7,8 +7,9 @@ use deftool_lang::spec::{Fallback, OnFailure};
 use deftool_lang::text::append;
 use serde_json::Map;
 
+use super::batch::Batch;
 use super::calls::budget_failure;
-use super::state::{Phase, Run};
+use super::state::{Phase, ReplyState, Run};
 use crate::fallback::{TextCall, calls_only_in_reasoning};
 use crate::finish::{FinishMeaning, shown_finish_detail, shown_finish_reason};
 use crate::request::event::Event;
@@ -17,8 +18,11 @@ use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
 use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
 use crate::{
-    ChatEvent, MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
+    ChatEvent, MAX_CALLS, RawArguments, RawCall, Received, Reply, ReplyStatus, ServerError, ServerErrorKind,
+    Usage,
 };
+
+const EMPTY_TWICE: &str = "the model answered with neither text nor a call, twice";
 
 impl Run {
     /// Takes an event of the reply. `tools` is the tool set that the turn was sent with.
@@ -151,8 +155,10 @@ impl Run {
         let is_over_limit = self.hold_back.is_over_limit();
         let status =
             if is_over_limit { ReplyStatus::ServerError { error: too_many_calls() } } else { status };
-        let reports_call = finish == Some(FinishMeaning::Called);
-        let is_missing_call = reports_call && reply.calls.is_empty() && !reads_text && count == 0;
+        let has_call = count > 0 || !reply.calls.is_empty() || reads_text;
+        let is_missing_call = finish == Some(FinishMeaning::Called) && !has_call;
+        let is_empty = !has_call && ends_answer(&status, finish) && !self.has_text_in_turn();
+        let asks_again = is_empty && !self.was_empty;
         let may_call = count > 0 || is_missing_call;
         let failure = closing
             .or_else(|| status_failure(&status, finish, cut))
@@ -165,7 +171,7 @@ impl Run {
                 faults.first().filter(|fault| !reports && is_first(fault)).map(fault_failure)
             })
             .or_else(|| if reports { None } else { unknown_failure(&calls, reads_text, tools) })
-            .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
+            .or_else(|| (is_empty && !asks_again).then(|| self.empty_failure(is_missing_call)).flatten())
             .or_else(|| (count > 0 && self.budget.affords(count) == 0).then(|| budget_failure(&self.config)));
         let checked: Vec<Checked> = match failure {
             None => calls.iter().map(|call| check(call, tools)).collect(),
@@ -192,10 +198,44 @@ impl Run {
                 "the reply contains a call written as text beside its tool calls; only the latter are made",
             );
         }
+        if asks_again {
+            return self.ask_again();
+        }
         if calls.is_empty() {
-            return self.end_without_calls(reply, is_missing_call, tools);
+            if is_empty {
+                self.warn(EMPTY_TWICE);
+            }
+            return self.end_without_calls(reply, is_missing_call && !is_empty, tools);
         }
         self.begin_batch(calls);
+    }
+
+    /// Requests an empty reply once more, in a turn of its own. It is not a part of the conversation.
+    fn ask_again(&mut self) {
+        self.was_empty = true;
+        self.received = Received::default();
+        self.count_retry();
+        let state = self.state_after_reply(&Batch { calls: Vec::new(), affordable: 0 });
+        self.reply_state = Some(ReplyState { is_empty: true, ..state });
+        self.warn("the reply contains neither text nor a call; it is requested once more");
+        self.phase = Phase::Ready;
+    }
+
+    /// Returns the failure of a request whose reply is empty for the second time. With a result or a signal, it may be
+    /// complete: Anthropic documents empty replies after results. Reasoning may be the answer, too.
+    fn empty_failure(&self, is_missing_call: bool) -> Option<Failure> {
+        let has_output = self.tool_iterations > 0 || !self.signals.is_empty();
+        if has_output || (!is_missing_call && !self.reasoning.is_empty()) {
+            return None;
+        }
+        let (kind, detail) = if is_missing_call {
+            let detail = "the server reported a tool call and sent neither a call nor text; its tool call parser may not \
+                          fit the model";
+            (FailureKind::MissingToolCall, detail)
+        } else {
+            (FailureKind::EmptyStream, EMPTY_TWICE)
+        };
+        Some(Failure::new(FailReason::UnknownError, kind, detail))
     }
 
     /// Ends a reply without normal calls. It completes the request, unless the server paused it.
@@ -374,6 +414,12 @@ fn is_truncated(call: &RawCall) -> bool {
     matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
 }
 
+/// Whether a reply ended like an answer, not at a limit.
+fn ends_answer(status: &ReplyStatus, finish: Option<FinishMeaning>) -> bool {
+    *status == ReplyStatus::Complete
+        && matches!(finish, None | Some(FinishMeaning::Finished | FinishMeaning::Called))
+}
+
 /// Returns a warning about an end other than by the model or by the token limit.
 fn end_warning(reply: &Reply, finish: Option<FinishMeaning>) -> Option<String> {
     let reason = reply.finish_reason.as_deref()?;
@@ -395,14 +441,6 @@ fn end_warning(reply: &Reply, finish: Option<FinishMeaning>) -> Option<String> {
             None
         }
     }
-}
-
-fn missing_call_failure() -> Failure {
-    Failure::new(
-        FailReason::UnknownError,
-        FailureKind::MissingToolCall,
-        "the server reported a tool call and sent neither a call nor text; its tool call parser may not fit the model",
-    )
 }
 
 fn lost_frame_failure(lost: usize) -> Failure {

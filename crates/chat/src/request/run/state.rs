@@ -59,6 +59,9 @@ pub struct Run {
     /// What is sent again because of the current reply.
     #[serde(default)]
     pub(super) received: Received,
+    /// Whether the last reply was empty and is requested once more.
+    #[serde(default)]
+    pub(super) was_empty: bool,
     pub(super) signals: Vec<Signal>,
     pub(super) usage: Option<Usage>,
     /// The time of the first text, reasoning or call.
@@ -91,7 +94,7 @@ pub(super) enum Phase {
     Finished,
 }
 
-/// The state of a request after a reply with calls or text, as far as its events do not contain it.
+/// The state of a request after a reply, as far as its events do not contain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyState {
     /// Total tokens so far.
@@ -114,6 +117,9 @@ pub struct ReplyState {
     /// What is sent again because of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) received: Option<Received>,
+    /// Whether the reply is empty. It is requested once more and not part of the conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_empty: bool,
 }
 
 /// The planned action for a call.
@@ -177,6 +183,7 @@ impl Run {
             raw_text: RawText::default(),
             reasoning: String::new(),
             received: Received::default(),
+            was_empty: false,
             sent: SentMessages::default(),
             signals: Vec::new(),
             usage: None,

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use deftool_chat::ChatEvent;
 use deftool_chat::request::{
     Approval, BiosV1, BudgetUnit, Event, JournalEntry, OnFailure, PendingCall, RestoredRun, Resumption, Run,
     RunConfig, RunStart, Step,
 };
+use deftool_chat::{ChatEvent, Message};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::Effect;
 use serde_json::{Value, json};
@@ -86,6 +86,30 @@ fn a_paused_reply_is_restored() {
     let last = of_run.as_array().unwrap().last().unwrap();
     assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Hm.")));
     assert_eq!(last["received"]["items"][0]["type"], "server_tool_use");
+}
+
+/// The process ended after an empty reply, before it was requested once more.
+#[test]
+fn an_empty_reply_is_requested_only_once_more_after_a_restart() {
+    let tools = tools();
+    let mut play = play();
+    let mut run = play.start();
+    let mut events = Vec::new();
+    run.next_step(&tools, &BiosV1);
+    play.publish(&mut run, &mut events, 0);
+    let mut reply = reply_with("").reply;
+    reply.opaque.members.insert(String::from("reasoning_content"), json!("Hm."));
+    run.on_event(ChatEvent::Ended { reply: reply.clone() }, &tools, 20);
+    play.publish(&mut run, &mut events, 20);
+    let (mut resumed, _) = resume(restore(play.journal), false);
+    for run in [&mut run, &mut resumed] {
+        let Step::Stream(request) = run.next_step(&tools, &BiosV1) else { panic!() };
+        assert!(!request.messages.iter().any(|message| matches!(**message, Message::Assistant { .. })));
+        assert_eq!(run.turn().0, 2);
+        run.on_event(ChatEvent::Ended { reply: reply.clone() }, &tools, 700);
+        assert_eq!(run.outcome().unwrap().kind.as_deref(), Some("empty_stream"));
+        assert_eq!(run.outcome().unwrap().usage.unwrap().retries, 1);
+    }
 }
 
 /// The bytes of an image were not stored, or its entry is damaged.

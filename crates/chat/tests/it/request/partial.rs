@@ -3,7 +3,7 @@
 use deftool_chat::request::{
     BiosV1, Event, FailReason, Failure, FinalState, FinishReason, RequestState, Run, Step,
 };
-use deftool_chat::{ChatEvent, ReplyStatus};
+use deftool_chat::{ChatEvent, Message, ReplyStatus};
 use serde_json::{Value, json};
 
 use super::play::{Played, ScriptedReply, assert_final, play, reply_with, restored, tools};
@@ -122,7 +122,8 @@ fn an_exit_call_that_is_cut_off_is_a_signal_and_has_no_other_effect() {
 #[test]
 fn a_missing_reported_call_fails_without_text_and_warns_with_text() {
     for reason in ["tool_calls", "function_call"] {
-        let played = play().run(&[finished_by(reply_with(" \n"), reason)]);
+        let empty = || finished_by(reply_with(" \n"), reason);
+        let played = play().run(&[empty(), empty()]);
         let (reason_of_failure, kind, detail) = played.failure();
         assert_eq!((reason_of_failure, kind), (FailReason::UnknownError, "missing_tool_call"), "{detail}");
         let played = play().run(&[finished_by(reply_with("text"), reason)]);
@@ -130,6 +131,46 @@ fn a_missing_reported_call_fails_without_text_and_warns_with_text() {
         assert_eq!(warnings(&played), ["the server reported a tool call but did not send one"]);
         let played = play().run(&[finished_by(reply_with("").call("finish", json!({})), reason)]);
         assert_eq!((played.outcome.state, warnings(&played).len()), (FinalState::Completed, 0));
+    }
+}
+
+/// Anthropic documents empty replies after results; other servers send them under load.
+#[test]
+fn an_empty_reply_is_requested_once_more() {
+    let empty = |reason: &str| finished_by(reply_with(" \n"), reason);
+    let thought = || ScriptedReply { reasoning: String::from("Hm."), ..reply_with("") };
+    let call = || reply_with("").call("look", json!({}));
+    let signal = || reply_with("").call("finish", json!({}));
+    let asked = "the reply contains neither text nor a call; it is requested once more";
+    let twice = "the model answered with neither text nor a call, twice";
+    for (replies, end, warned) in [
+        (vec![empty("stop"), reply_with("done")], "done", &[asked][..]),
+        (vec![empty("tool_calls"), reply_with("done")], "done", &[asked]),
+        (vec![thought(), reply_with("done")], "done", &[asked]),
+        (vec![empty("stop"), empty("stop")], "empty_stream", &[asked]),
+        (vec![thought(), thought()], "", &[asked, twice]),
+        (vec![thought(), empty("tool_calls")], "missing_tool_call", &[asked]),
+        (vec![empty("stop"), empty("tool_calls")], "missing_tool_call", &[asked]),
+        (vec![call(), empty("stop"), reply_with("done")], "done", &[asked]),
+        (vec![call(), empty("stop"), call(), empty("stop"), reply_with("done")], "done", &[asked, asked]),
+        (vec![call(), empty("stop"), empty("tool_calls")], "", &[asked, twice]),
+        (vec![call(), thought(), thought()], "", &[asked, twice]),
+        (vec![signal()], "", &[]),
+        (vec![call(), signal()], "", &[]),
+        // Not the end of an answer.
+        (vec![empty("length")], "", &[]),
+    ] {
+        let turns = replies.len();
+        let played = play().run(&replies);
+        let outcome = &played.outcome;
+        let found = outcome.kind.clone().unwrap_or_else(|| outcome.text.trim().to_owned());
+        assert_eq!((found.as_str(), warnings(&played).as_slice()), (end, warned));
+        assert_eq!(played.requests.len(), turns, "{end}");
+        let is_sent = |message: &Message| match message {
+            Message::Assistant { content, tool_calls, .. } => !content.is_empty() || !tool_calls.is_empty(),
+            _ => true,
+        };
+        assert!(played.last_messages.iter().all(is_sent), "{:?}", played.last_messages);
     }
 }
 

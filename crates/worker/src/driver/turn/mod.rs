@@ -7,7 +7,7 @@
 //! | `send` | sends one request |
 //! | `reply` | reads the response |
 //! | `managed` | waits for a managed server, and handles its loss |
-//! | `timers` | the limits and deadlines of a stream, and the limit of delays |
+//! | `timers` | the deadlines of a stream, and the limit of delays |
 //! | `failure` | error messages |
 
 mod attempts;
@@ -26,7 +26,6 @@ use super::task::RequestTask;
 use attempts::FIRST_DELAY;
 use deftool_lang::tool::Toolbox;
 use state::{ReplyEnd, Turn};
-pub(super) use timers::StreamLimits;
 
 /// Sends `request` and passes the reply to `run`, until the reply or the request ends.
 pub(super) async fn stream(

@@ -7,6 +7,7 @@ use deftool_chat::ChatEvent;
 use deftool_chat::request::{FailReason, Failure, FailureKind};
 use tokio::time::Instant;
 
+use crate::driver::shared::StreamLimits;
 use crate::time::{after, seconds};
 
 /// Maximum delay before an attempt. If a server requests a longer delay, the request fails.
@@ -22,22 +23,6 @@ const KEEP_ALIVE_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// A deadline that is noticed so late passed while this process was stopped.
 const STOPPED: Duration = Duration::from_secs(1);
-
-/// The limits of a stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StreamLimits {
-    /// From the request to the first token, or since the last progress with the prompt.
-    pub(crate) first_token: Duration,
-    /// Longest time without data after the first token.
-    pub(crate) stall: Duration,
-}
-
-impl StreamLimits {
-    /// Longest time after the first token in which data arrives, but no event.
-    fn keep_alive(&self) -> Duration {
-        self.stall.max(KEEP_ALIVE_LIMIT)
-    }
-}
 
 /// The deadlines of a stream.
 pub(super) struct StreamTimers {
@@ -73,7 +58,7 @@ impl StreamTimers {
             ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => false,
         });
         if has_token || (self.any_token() && !events.is_empty()) {
-            self.event = Some(after(now, self.limits.keep_alive()));
+            self.event = Some(after(now, self.keep_alive()));
         }
         if self.any_token() || !events.is_empty() {
             self.next = after(now, self.limit());
@@ -95,7 +80,7 @@ impl StreamTimers {
             self.next = self.next.max(after(start, self.limit()));
         }
         if was_stopped {
-            self.event = self.event.map(|event| event.max(after(now, self.limits.keep_alive())));
+            self.event = self.event.map(|event| event.max(after(now, self.keep_alive())));
         }
         self.next() > now
     }
@@ -115,12 +100,17 @@ impl StreamTimers {
         let (kind, detail) = if !self.any_token() {
             (FailureKind::FirstTokenTimeout, format!("no token within {limit} (the worker's :first-token)"))
         } else if self.event.is_some_and(|event| event < self.next) {
-            let limit = seconds(self.limits.keep_alive());
+            let limit = seconds(self.keep_alive());
             (FailureKind::StallTimeout, format!("only comments, pings or empty chunks for {limit}"))
         } else {
             (FailureKind::StallTimeout, format!("no byte for {limit} (the worker's :stall)"))
         };
         Some(Failure::new(FailReason::StallTimeout, kind, format!("{url}: {detail}")))
+    }
+
+    /// Returns the longest time after the first token in which data arrives, but no event.
+    fn keep_alive(&self) -> Duration {
+        self.limits.stall.max(KEEP_ALIVE_LIMIT)
     }
 
     /// Returns the limit that applies now.
