@@ -836,7 +836,7 @@ kind: RepairKind, };
 /**
  * The damage that a repair removes. The names are stable.
  */
-export type RepairKind = "control_characters" | "not_json" | "encoded_twice" | "encoded_value" | "integer_as_string" | "boolean_as_string" | "null_for_absent" | "control_token_in_name";
+export type RepairKind = "control_characters" | "not_json" | "encoded_twice" | "encoded_value" | "integer_as_string" | "boolean_as_string" | "null_for_absent" | "empty_for_absent" | "control_token_in_name";
 
 /**
  * The server and the model that sent a reply.

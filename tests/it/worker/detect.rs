@@ -34,7 +34,7 @@ async fn find_all(cases: Vec<(&str, Pages, Evidence, Capabilities)>) {
         let found = find_endpoint(options).await.unwrap().found;
         assert_eq!((found.evidence, found.server), (evidence, expected), "{name}");
         let asked = server.posts().len();
-        assert!(asked <= 7, "{name}: {asked} requests");
+        assert!(asked <= 8, "{name}: {asked} requests");
     }
 }
 
@@ -93,6 +93,35 @@ async fn a_server_is_detected_by_header_owner_or_page() {
         ),
     ];
     find_all(cases).await;
+}
+
+#[tokio::test]
+async fn embedding_models_are_skipped_if_no_model_is_chosen() {
+    for (ids, expected) in [
+        (
+            &["nomic-embed-text:latest", "text-embedding-nomic-embed-text-v1.5", "qwen3:8b"][..],
+            Ok("qwen3:8b"),
+        ),
+        (&["bge-m3:latest", "qwen3:8b"], Ok("qwen3:8b")),
+        (&["nomic-embed-text:latest", "bge-m3:latest"], Err("nomic-embed-text:latest, bge-m3:latest")),
+    ] {
+        let data: Vec<Value> = ids.iter().map(|id| json!({"id": id, "owned_by": "library"})).collect();
+        let server = Server::answering_all(move |_, request| match request.line.as_str() {
+            "GET /v1/models" => page(&json!({"data": data})),
+            "GET /api/version" => page(&json!({"version": "0.12.6"})),
+            "POST /api/show" => {
+                let embeds = request.body.to_string().contains("bge");
+                page(&json!({"capabilities": [if embeds { "embedding" } else { "completion" }]}))
+            }
+            _ => gone(),
+        });
+        let options = EndpointOptions { endpoint: Some(server.endpoint()), ..EndpointOptions::default() };
+        let found = find_endpoint(options).await.map(|found| found.model).map_err(|error| error.to_string());
+        match expected {
+            Ok(model) => assert_eq!(found.as_deref(), Ok(model)),
+            Err(listed) => assert!(found.as_ref().unwrap_err().contains(listed), "{found:?}"),
+        }
+    }
 }
 
 #[tokio::test]

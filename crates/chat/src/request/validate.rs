@@ -28,6 +28,34 @@ pub(super) fn partition<'a>(calls: impl IntoIterator<Item = &'a RawCall>, tools:
     Partition { exit, other }
 }
 
+/// Names a call without a name: by its id, which Kimi derives from the name, or by its arguments, if these are a whole
+/// call.
+pub(super) fn name_call(call: &mut RawCall, tools: &ToolSet) {
+    let is_known = |name: &str| tools.called(name).is_some();
+    if !call.name.is_empty() {
+        return;
+    }
+    if let Some(name) = call.id.as_deref().and_then(name_in_id).filter(|name| is_known(name)) {
+        name.clone_into(&mut call.name);
+    } else if let RawArguments::Object { value } = &call.arguments
+        && let Some(members) = value.shared().as_object().filter(|members| members.len() == 2)
+        && let Some(name) = members.get("name").and_then(Value::as_str).filter(|name| is_known(name))
+        && let Some(inner) = members.get("arguments")
+        && let Ok(value) = Arguments::try_from(inner.clone())
+    {
+        name.clone_into(&mut call.name);
+        call.arguments = RawArguments::Object { value };
+        call.written = None;
+    }
+}
+
+/// Returns the name in an id of Kimi: `functions.NAME:0`, or `functions_NAME_0` after a gateway.
+fn name_in_id(id: &str) -> Option<&str> {
+    let (prefix, number) = id.rsplit_once([':', '_'])?;
+    let name = prefix.strip_prefix("functions.").or_else(|| prefix.strip_prefix("functions_"))?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
+}
+
 /// A call of a normal or unknown tool after validation against its tool's schema.
 pub(super) enum Checked {
     /// The call can run.

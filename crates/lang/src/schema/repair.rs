@@ -1,7 +1,7 @@
 //! Lossless repairs of the arguments of a call.
 //!
 //! Models, servers and clients damage arguments in known ways that leave no doubt about the meaning: an object is sent
-//! as the text of its JSON, an integer as `"5"`, an absent argument as null. A repair applies only to arguments that are
+//! as the text of its JSON, an integer as `"5"`, an absent argument as null or `""`. A repair applies only to arguments that are
 //! invalid, only to the value at the path of a violation, and only if the result is valid. A value for which the schema
 //! accepts a string stays a string. For each damaged value at most one repair is possible, so no repair is a guess.
 //!
@@ -56,6 +56,8 @@ pub enum RepairKind {
     BooleanAsString,
     /// An optional argument was sent as null instead of being left out.
     NullForAbsent,
+    /// An optional argument was sent as an empty string, which the schema rejects, instead of being left out.
+    EmptyForAbsent,
     /// A control token of the model's template followed the name of the tool.
     ControlTokenInName,
 }
@@ -71,6 +73,7 @@ impl RepairKind {
             Self::IntegerAsString => "integer_as_string",
             Self::BooleanAsString => "boolean_as_string",
             Self::NullForAbsent => "null_for_absent",
+            Self::EmptyForAbsent => "empty_for_absent",
             Self::ControlTokenInName => "control_token_in_name",
         }
     }
@@ -85,6 +88,7 @@ impl RepairKind {
             Self::IntegerAsString => "the integer was sent as a string",
             Self::BooleanAsString => "the boolean was sent as a string",
             Self::NullForAbsent => "the absent argument was sent as null",
+            Self::EmptyForAbsent => "the absent argument was sent as an empty string",
             Self::ControlTokenInName => "a control token followed the name",
         }
     }
@@ -193,6 +197,9 @@ pub(super) fn repair_arguments(
 /// Repairs the invalid value at `pointer`. Returns `None` if no repair applies.
 fn repair_at(root: &Value, arguments: &mut Value, pointer: &str) -> Option<Vec<RepairKind>> {
     match arguments.pointer(pointer)? {
+        Value::String(text) if text.is_empty() => {
+            leave_out(root, arguments, pointer, RepairKind::EmptyForAbsent)
+        }
         Value::String(text) => {
             let schemas = schemas_of(root, pointer);
             if schemas.is_empty() || schemas.iter().any(|schema| accepts_type(root, schema, "string")) {
@@ -202,18 +209,26 @@ fn repair_at(root: &Value, arguments: &mut Value, pointer: &str) -> Option<Vec<R
             *arguments.pointer_mut(pointer)? = meant;
             Some(kinds)
         }
-        Value::Null => {
-            let schemas = with_branches(root, schemas_of(root, pointer));
-            if schemas.is_empty() || schemas.iter().any(|schema| schema.get("default").is_some()) {
-                return None;
-            }
-            let (parent, name) = pointer.rsplit_once('/')?;
-            // A required member is then missing, which no repair makes valid.
-            arguments.pointer_mut(parent)?.as_object_mut()?.shift_remove(&unescape(name))?;
-            Some(vec![RepairKind::NullForAbsent])
-        }
+        Value::Null => leave_out(root, arguments, pointer, RepairKind::NullForAbsent),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
     }
+}
+
+/// Removes the member at `pointer`, unless it has a default.
+fn leave_out(
+    root: &Value,
+    arguments: &mut Value,
+    pointer: &str,
+    kind: RepairKind,
+) -> Option<Vec<RepairKind>> {
+    let schemas = with_branches(root, schemas_of(root, pointer));
+    if schemas.is_empty() || schemas.iter().any(|schema| schema.get("default").is_some()) {
+        return None;
+    }
+    let (parent, name) = pointer.rsplit_once('/')?;
+    // A required member is then missing, which no repair makes valid.
+    arguments.pointer_mut(parent)?.as_object_mut()?.shift_remove(&unescape(name))?;
+    Some(vec![kind])
 }
 
 /// Returns the only value other than a string that `text` can stand for.

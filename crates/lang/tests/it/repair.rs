@@ -95,6 +95,11 @@ fn certain_values_are_repaired_at_their_path() {
         ),
         (json!({"n": 1, "text": null}), json!({"n": 1}), vec![".text: null_for_absent"]),
         (
+            json!({"n": 1, "flag": "", "list": "", "text": ""}),
+            json!({"n": 1, "text": ""}),
+            vec![".flag: empty_for_absent", ".list: empty_for_absent"],
+        ),
+        (
             json!({"n": "1", "flag": "false", "list": null}),
             json!({"n": 1, "flag": false}),
             vec![".flag: boolean_as_string", ".list: null_for_absent", ".n: integer_as_string"],

@@ -5,9 +5,10 @@ use std::time::Duration;
 use deftool_chat::{Api, Capabilities, Dialect, Dialects};
 use deftool_lang::spec::WorkerSpec;
 use reqwest::Url;
+use serde_json::{Value, json};
 
-use super::detect::{Detected, Evidence, detect};
-use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client};
+use super::detect::{Detected, Evidence, detect, detect_without_probing};
+use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, server_page};
 
 /// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
@@ -17,6 +18,9 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time limit of further probes, which are optional.
 const MORE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Maximum number of models that are tried, if none is chosen.
+const MAX_CANDIDATES: usize = 100;
 
 /// Model name if the server did not list one. Servers with a single model accept any name.
 pub const ANY_MODEL: &str = "default";
@@ -98,6 +102,9 @@ pub enum EndpointError {
     /// The configured endpoint is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// No model is chosen, and the server has none that can chat.
+    #[error("the server has only embedding models ({0}): choose or install a model that can chat")]
+    OnlyEmbeddings(String),
     /// The configured endpoint must accept connections but does not.
     #[error("{}; {}", .0, .0.next_step())]
     Unreachable(ProbeError),
@@ -136,7 +143,7 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
             }
             Err(_) => None,
         };
-        return Ok(probe_further(base, prober, &options, models, true).await);
+        return probe_further(base, prober, &options, models, true).await;
     }
     for base in local {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
@@ -148,7 +155,7 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
             // Any program can send such an answer, so the key is not sent by default.
             let takes_key = options.key_for_found;
             let prober = if takes_key { prober } else { prober.without_key() };
-            return Ok(probe_further(base, prober, &options, Some(models), takes_key).await);
+            return probe_further(base, prober, &options, Some(models), takes_key).await;
         }
     }
     Err(EndpointError::NotFound)
@@ -178,9 +185,12 @@ async fn probe_further(
     options: &EndpointOptions,
     models: Option<Answer>,
     takes_key: bool,
-) -> Endpoint {
+) -> Result<Endpoint, EndpointError> {
     prober.limit = MORE_LIMIT;
-    let first = models.as_ref().and_then(|models| first_model(models, &prober));
+    let first = match &models {
+        Some(models) if options.model.is_none() => first_model(base, models, &prober).await?,
+        Some(_) | None => None,
+    };
     let model = options.model.as_deref().or(first.as_deref());
     let found = match (Url::parse(base.trim()), &models) {
         (Ok(url), Some(models)) => {
@@ -192,7 +202,7 @@ async fn probe_further(
             None => Detected::default(),
         },
     };
-    build_endpoint(base.to_owned(), options, first, found, takes_key)
+    Ok(build_endpoint(base.to_owned(), options, first, found, takes_key))
 }
 
 fn build_endpoint(
@@ -206,9 +216,31 @@ fn build_endpoint(
     Endpoint { base, model, found, takes_key }
 }
 
-fn first_model(models: &Answer, prober: &Prober) -> Option<String> {
-    let id = models.body.pointer("/data/0/id")?.as_str()?;
-    Some(prober.redacted(id))
+/// Returns the first model of the list that can chat.
+async fn first_model(base: &str, models: &Answer, prober: &Prober) -> Result<Option<String>, EndpointError> {
+    let list = models.body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut embeddings = Vec::new();
+    for id in list.iter().filter_map(|model| model.get("id")?.as_str()).take(MAX_CANDIDATES) {
+        let embeds = id.to_ascii_lowercase().contains("embed");
+        if !embeds && chats(base, models, id, prober).await {
+            return Ok(Some(prober.redacted(id)));
+        }
+        embeddings.push(prober.redacted(id));
+    }
+    if embeddings.is_empty() { Ok(None) } else { Err(EndpointError::OnlyEmbeddings(embeddings.join(", "))) }
+}
+
+/// Whether a model can chat. Only Ollama lists models that cannot without telling by their name, such as `bge-m3`.
+async fn chats(base: &str, models: &Answer, id: &str, prober: &Prober) -> bool {
+    let Ok(url) = Url::parse(base.trim()) else { return true };
+    if detect_without_probing(Dialects::built_in(), &url, Some(models)).is_some() {
+        return true;
+    }
+    let shown = prober.post(&server_page(&url, "api/show"), &json!({ "model": id })).await;
+    let shown = shown.ok().filter(Answer::is_success);
+    let capabilities = shown.as_ref().and_then(|shown| shown.body.get("capabilities")?.as_array());
+    let has = |name: &str| capabilities.is_some_and(|known| known.iter().any(|one| one == name));
+    has("completion") || !has("embedding")
 }
 
 /// Whether the answer looks like that of a model server.

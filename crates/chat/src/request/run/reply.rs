@@ -16,7 +16,7 @@ use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FailureKind, FinalState, FinishReason, Signal};
 use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
-use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
+use crate::request::validate::{Checked, Partition, check, name_call, partition, unknown_names};
 use crate::{
     ChatEvent, MAX_CALLS, RawArguments, RawCall, Received, Reply, ReplyStatus, ServerError, ServerErrorKind,
     Usage,
@@ -59,6 +59,7 @@ impl Run {
             }
             ChatEvent::Progress { .. } => {}
             ChatEvent::Ended { mut reply } => {
+                reply.calls.iter_mut().for_each(|call| name_call(call, tools));
                 self.received.parts = std::mem::take(&mut *reply.opaque);
                 self.on_reply(&reply, tools);
             }

@@ -438,6 +438,35 @@ fn cancel_at_any_step_keeps_the_text() {
     }
 }
 
+/// Kimi's ids contain the name; small models write the whole call as its arguments.
+#[test]
+fn a_call_without_a_name_is_named_by_its_id_or_its_arguments() {
+    let whole = json!({"name": "look", "arguments": {"n": 1}});
+    for (id, arguments, expected) in [
+        ("functions.look:0", json!({"n": 1}), Some(json!({"n": 1}))),
+        ("functions_look_0", json!({"n": 1}), Some(json!({"n": 1}))),
+        ("functions_get_weather_12", weather(), Some(weather())),
+        ("call_1", whole.clone(), Some(json!({"n": 1}))),
+        ("call_1", json!({"name": "unknown", "arguments": {}}), None),
+        ("call_1", json!({"name": "look", "arguments": {}, "n": 1}), None),
+        ("functions_unknown_0", json!({"n": 1}), None),
+        ("functions_look_x", json!({"n": 1}), None),
+    ] {
+        let mut reply = reply_with("").call("", arguments);
+        reply.reply.calls[0].id = Some(id.to_owned());
+        let played = play().run(&[reply, reply_with("done")]);
+        let called = played.events.iter().find_map(|event| match event {
+            Event::ToolCall { arguments, .. } => Some((**arguments).clone()),
+            _ => None,
+        });
+        assert_eq!(
+            (called, played.executed().len()),
+            (expected.clone(), usize::from(expected.is_some())),
+            "{id}"
+        );
+    }
+}
+
 #[test]
 fn the_first_failure_is_kept() {
     let tools = tools();
