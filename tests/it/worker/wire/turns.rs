@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deftool_chat::request::Event;
+use deftool_chat::request::{Event, OnFailure};
 use deftool_chat::{Api, Capabilities, Dialect};
 use deftool_lang::tool::ToolCall;
 use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
@@ -83,6 +83,37 @@ async fn an_empty_reply_is_requested_once_more_over_each_api() {
             assert_eq!((found.as_str(), server.posts().len()), (end, posts), "{api:?}");
             let warned = ended.events.iter().any(|event| matches!(event, Event::Warning { .. }));
             assert!(warned, "{api:?} {end}");
+        }
+    }
+}
+
+/// Ollama and llama.cpp.
+#[tokio::test]
+async fn a_call_that_the_server_cannot_parse_is_requested_again_and_then_reported() {
+    let messages = [
+        "error parsing tool call: raw='{\"n\": oops}', err=invalid character 'o'",
+        "Failed to parse input at pos 12: <tool_call>",
+    ];
+    for message in messages {
+        let unparsed = || Answer::error(500, &[], message);
+        let done = || Answer::text("All done.");
+        for (on_invalid_arguments, answers, end) in [
+            (OnFailure::Fail, vec![unparsed(), done()], "All done."),
+            (OnFailure::Fail, vec![unparsed(), unparsed()], "http_error"),
+            (OnFailure::Report, vec![unparsed(), unparsed(), done()], "All done."),
+        ] {
+            let posts = answers.len();
+            let server = Server::script(answers);
+            let mut config = config();
+            config.server = Capabilities::of(Dialect::Ollama);
+            config.run.on_invalid_arguments = on_invalid_arguments;
+            let ended = ask(&worker(&server, config)).await;
+            let found = ended.outcome.kind.clone().unwrap_or_else(|| ended.outcome.text.clone());
+            assert_eq!((found.as_str(), server.posts().len()), (end, posts), "{message}");
+            if posts == 3 {
+                let last = server.posts().pop().unwrap().body.to_string();
+                assert!(last.contains(&message[..20]), "{last}");
+            }
         }
     }
 }

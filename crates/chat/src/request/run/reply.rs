@@ -145,7 +145,14 @@ impl Run {
 
         // Check for failures.
         let reports = self.config.on_invalid_arguments == OnFailure::Report;
-        let faults = if searches_text { self.hold_back.faults() } else { Vec::new() };
+        let mut faults = if searches_text { self.hold_back.faults() } else { Vec::new() };
+        let status = match status {
+            ReplyStatus::ServerError { error } if reports && error.kind == ServerErrorKind::UnparsedCall => {
+                faults.push(Fault::of_server(error.message));
+                ReplyStatus::Complete
+            }
+            status => status,
+        };
         let calls: Vec<&RawCall> = if reads_text {
             written.iter().map(|(_, call)| call).filter(|call| !is_exit(&call.name)).collect()
         } else {

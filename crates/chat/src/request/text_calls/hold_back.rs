@@ -34,6 +34,13 @@ pub(crate) struct Fault {
     is_open: bool,
 }
 
+impl Fault {
+    /// A call that the server could not parse. `why` is its message.
+    pub(crate) fn of_server(why: String) -> Self {
+        Self { why, name: None, excerpt: String::new(), calls_before: 0, is_open: false }
+    }
+}
+
 /// A recognised directive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Directive {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use deftool_chat::request::Event;
+use deftool_chat::request::{Event, OnFailure};
 use deftool_chat::{
     Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, ServerErrorKind,
     next_body_fallback,
@@ -201,8 +201,9 @@ impl<'a> Turn<'a> {
             let condition = if is_loading { Condition::Loading } else { Condition::Busy };
             return Ok(NextAttempt::After { wait, reason, condition });
         }
-        // The text that the server could not parse as a call may contain a valid call.
-        if error.failed_generation.is_some() {
+        let reports = self.run.config().on_invalid_arguments == OnFailure::Report;
+        // The text that the server could not parse as a call may contain a valid call, or the model corrects it.
+        if error.failed_generation.is_some() || (is_unparsed && reports) {
             self.feed_failed(error);
             return Err(RequestEnded);
         }
@@ -229,6 +230,8 @@ impl<'a> Turn<'a> {
         match (should_retry, kind) {
             (Some(false), _) => false,
             (_, ServerErrorKind::Unavailable) => self.retries < MAX_RETRIES,
+            // The model may write the next call correctly.
+            (_, ServerErrorKind::UnparsedCall) => self.retries == 0,
             (_, ServerErrorKind::Temporary) | (Some(true), ServerErrorKind::Http) => self.may_retry_hosted(),
             // The other kinds are permanent.
             _ => false,
