@@ -94,14 +94,19 @@ impl Run {
         (hold_back, TextClassifier { tools, conversation, index })
     }
 
-    /// Processes the end of a reply, which is complete or being closed.
-    fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+    /// Counts the tokens of a reply, and reports an unknown finish reason.
+    fn note_end(&mut self, reply: &Reply) {
         self.count_usage(reply.usage);
         let finish = reply.finish(self.config.dialect);
         if let Some(reason) = reply.finish_reason.as_deref().filter(|_| finish.is_none()) {
             let reason = shown_finish_reason(reason);
             self.warn(&format!("unknown finish reason `{reason}`: the reply may be incomplete"));
         }
+    }
+
+    /// Processes the end of a reply, which is complete or being closed.
+    fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+        self.note_end(reply);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
             _ => {
@@ -146,13 +151,7 @@ impl Run {
         // Check for failures.
         let reports = self.config.on_invalid_arguments == OnFailure::Report;
         let mut faults = if searches_text { self.hold_back.faults() } else { Vec::new() };
-        let status = match status {
-            ReplyStatus::ServerError { error } if reports && error.kind == ServerErrorKind::UnparsedCall => {
-                faults.push(Fault::of_server(error.message));
-                ReplyStatus::Complete
-            }
-            status => status,
-        };
+        let status = if reports { status_with_unparsed_call(status, &mut faults) } else { status };
         let calls: Vec<&RawCall> = if reads_text {
             written.iter().map(|(_, call)| call).filter(|call| !is_exit(&call.name)).collect()
         } else {
@@ -210,10 +209,8 @@ impl Run {
             return self.ask_again();
         }
         if calls.is_empty() {
-            if is_empty {
-                self.warn(EMPTY_TWICE);
-            }
-            return self.end_without_calls(reply, is_missing_call && !is_empty, tools);
+            let warning = is_missing_call.then_some("the server reported a tool call but did not send one");
+            return self.end_without_calls(reply, is_empty.then_some(EMPTY_TWICE).or(warning), tools);
         }
         self.begin_batch(calls);
     }
@@ -247,14 +244,14 @@ impl Run {
     }
 
     /// Ends a reply without normal calls. It completes the request, unless the server paused it.
-    fn end_without_calls(&mut self, reply: &Reply, is_missing_call: bool, tools: &ToolSet) {
+    fn end_without_calls(&mut self, reply: &Reply, warning: Option<&str>, tools: &ToolSet) {
         let finish = reply.finish(self.config.dialect);
         // The server continues the reply when it gets it back.
         if finish == Some(FinishMeaning::Paused) && self.budget.left() > 0 {
             return self.continue_paused();
         }
-        if is_missing_call {
-            self.warn("the server reported a tool call but did not send one");
+        if let Some(warning) = warning {
+            self.warn(warning);
         }
         if let Some(warning) = end_warning(reply, finish) {
             self.warn(&warning);
@@ -420,6 +417,17 @@ fn status_without_exit_calls<'c>(
 
 fn is_truncated(call: &RawCall) -> bool {
     matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
+}
+
+/// Returns the status without the error of a server that could not parse a call, which becomes a fault.
+fn status_with_unparsed_call(status: ReplyStatus, faults: &mut Vec<Fault>) -> ReplyStatus {
+    match status {
+        ReplyStatus::ServerError { error } if error.kind == ServerErrorKind::UnparsedCall => {
+            faults.push(Fault::of_server(error.message));
+            ReplyStatus::Complete
+        }
+        status => status,
+    }
 }
 
 /// Whether a reply ended like an answer, not at a limit.

@@ -203,7 +203,7 @@ impl<'a> Turn<'a> {
         }
         let reports = self.run.config().on_invalid_arguments == OnFailure::Report;
         // The text that the server could not parse as a call may contain a valid call, or the model corrects it.
-        if error.failed_generation.is_some() || (is_unparsed && reports) {
+        if error.failed_generation.is_some() || (reports && error.kind == ServerErrorKind::UnparsedCall) {
             self.feed_failed(error);
             return Err(RequestEnded);
         }
