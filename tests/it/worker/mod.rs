@@ -8,6 +8,7 @@ mod bios;
 mod body_fallbacks;
 mod damaged_recordings;
 mod detect;
+mod dialect_examples;
 mod dialects;
 mod drain;
 mod ends;

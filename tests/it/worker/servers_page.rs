@@ -25,7 +25,7 @@ fn generated() -> String {
     for dialect in &programs {
         write!(page, " {} |", dialect.title()).unwrap();
     }
-    page.push_str("\n|---|---|---|---|---|---|---|\n");
+    writeln!(page, "\n|---|{}", "---|".repeat(programs.len())).unwrap();
     for feature in Feature::ALL {
         write!(page, "| {} |", feature.title()).unwrap();
         for dialect in &programs {

@@ -59,6 +59,8 @@ pub enum BodyFallback {
     NoNewImages,
     /// Omits the images and audio of the messages so far. Later ones are sent.
     NoEarlierImages,
+    /// Sends a type for each schema of a tool, and definitions under `$defs`.
+    TypedSchemas,
     /// Omits a member without which the reply means the same. `cache_control`: also in messages and tools;
     /// `eager_input_streaming`: in tools.
     Without(OptionalMember),
@@ -66,7 +68,7 @@ pub enum BodyFallback {
 
 impl BodyFallback {
     /// All body fallbacks, except those without an optional member.
-    pub const OTHERS: [Self; 23] = [
+    pub const OTHERS: [Self; 24] = [
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
         Self::ToolAlone,
@@ -90,6 +92,7 @@ impl BodyFallback {
         Self::NoImages,
         Self::NoNewImages,
         Self::NoEarlierImages,
+        Self::TypedSchemas,
     ];
 
     /// Returns all body fallbacks.
@@ -124,6 +127,7 @@ impl BodyFallback {
             Self::NoImages => "without images",
             Self::NoNewImages => "without the new images",
             Self::NoEarlierImages => "without the images so far",
+            Self::TypedSchemas => "with a type for each schema of the tools",
         })
     }
 
@@ -163,6 +167,7 @@ impl BodyFallback {
             Self::NoImages => "a server that reports that it takes no images",
             Self::NoNewImages => "413, or a server that rejects an image, such as a damaged one",
             Self::NoEarlierImages => "the same, if there are no new images, or if it rejects the rest",
+            Self::TypedSchemas => "a server that refuses a schema without a type, or with `definitions`",
             Self::Without(_) => "400 or 422 that names it, if it was sent",
         }
     }

@@ -39,7 +39,8 @@ const CONVERTED_MEMBERS: &[&str] = &["max_tokens", "max_completion_tokens", "par
 /// The member that contains the conversation.
 const CONVERSATION: &str = "messages";
 
-/// The token limit of a reply, besides the budget of its thinking. The API requires a limit.
+/// The token limit of a reply of a model whose largest is not known, besides the budget of its thinking. The API requires
+/// a limit.
 const MAX_TOKENS: u64 = 8_192;
 
 /// The number of messages that are marked. With two, the last mark of the previous request is one of them.
@@ -70,8 +71,8 @@ impl BodyFormat for Messages {
         }
         body.insert(String::from(CONVERSATION), Value::Null);
         if !tools.is_empty() {
-            let mut tools: Vec<Value> = tools.iter().copied().map(convert_tool).collect();
-            let early = tools.iter_mut().filter(|_| form.streams_arguments_early(request));
+            let mut tools: Vec<Value> = tools.iter().map(|tool| convert_tool(tool)).collect();
+            let early = tools.iter_mut().filter(|_| form.streams_arguments_early());
             for members in early.filter_map(Value::as_object_mut) {
                 members.insert(String::from("eager_input_streaming"), Value::Bool(true));
             }
@@ -227,7 +228,8 @@ fn max_tokens(request: &ChatRequest, form: BodyForm) -> Value {
     let given = TOKEN_LIMITS.iter().find_map(|name| request.params.get(*name));
     given.cloned().unwrap_or_else(|| {
         let thinking = request.params.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
-        let limit = MAX_TOKENS.saturating_add(thinking.and_then(Value::as_u64).unwrap_or_default());
+        let short = MAX_TOKENS.saturating_add(thinking.and_then(Value::as_u64).unwrap_or_default());
+        let limit = form.server.dialect.max_output(&request.model).unwrap_or(short);
         json!(form.server.context.map_or(limit, |context| limit.min(context / 2)))
     })
 }

@@ -11,7 +11,7 @@
 //! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
 //! | `returned`, `call_ids` | the parts of earlier replies that go back to their server, and the ids of calls |
 //! | `attachments` | the images and audio that a server accepts |
-//! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
+//! | `shape`, `tool_offer`, `schemas`, `params` | messages, tools, their schemas and parameters in the form that a server accepts |
 //! | `retry` | the next fallback after a server rejected a body |
 //! | `truncation` | detection of prompts that a server truncates silently |
 
@@ -30,6 +30,7 @@ mod params;
 mod responses;
 mod retry;
 mod returned;
+mod schemas;
 mod shape;
 mod tool_offer;
 mod truncation;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::change::{BodyFallback, BodyFallbacks};
-use crate::dialect::Capabilities;
+use crate::dialect::{Capabilities, Feature};
 use crate::message::Message;
 use crate::received::ReplySource;
 
@@ -99,12 +99,9 @@ impl BodyForm {
             && !request.params.contains_key("cache_control")
     }
 
-    /// Whether the tools ask for arguments as they are generated. By default, Anthropic's models hold them back until
-    /// they are complete: minutes without a byte for a long file.
-    pub(super) fn streams_arguments_early(self, request: &ChatRequest) -> bool {
-        self.server.is_hosted()
-            && request.model.contains("claude")
-            && !self.fallbacks.omits("eager_input_streaming")
+    /// Whether the tools ask for arguments as they are generated.
+    pub(super) fn streams_arguments_early(self) -> bool {
+        self.server.supports(Feature::EarlyArguments) && !self.fallbacks.omits("eager_input_streaming")
     }
 }
 

@@ -57,7 +57,7 @@ fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
     body.insert(String::from("model"), json!(request.model));
     body.insert(String::from(CONVERSATION), Value::Null);
     if !tools.is_empty() {
-        body.insert(String::from("tools"), tools.iter().copied().map(flatten_tool).collect());
+        body.insert(String::from("tools"), tools.iter().map(|tool| flatten_tool(tool)).collect());
     }
     if let Some(choice) = choice {
         body.insert(String::from("tool_choice"), flatten_choice(&choice));

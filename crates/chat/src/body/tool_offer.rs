@@ -7,6 +7,7 @@
 //! A named tool is forced until it has been called. If it were forced in every turn, the request would end only when
 //! the budget is exhausted.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use deftool_lang::spec::Api;
@@ -14,13 +15,14 @@ use serde_json::Value;
 
 use super::change::BodyFallback;
 use super::model::{BodyForm, ChatRequest};
+use super::schemas::with_types;
 use crate::dialect::Feature;
 use crate::message::Message;
 
 /// The tools and the choice as they are sent.
 #[derive(Debug, PartialEq)]
 pub(super) struct ToolOffer<'a> {
-    pub(super) tools: Vec<&'a Value>,
+    pub(super) tools: Vec<Cow<'a, Value>>,
     pub(super) choice: Option<Value>,
 }
 
@@ -35,12 +37,20 @@ enum ToolChoice<'a> {
 }
 
 pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
+    let (tools, choice) = chosen(request, form);
+    let is_typed = form.fallbacks.has(BodyFallback::TypedSchemas);
+    let shape = |tool| if is_typed { Cow::Owned(with_types(tool)) } else { Cow::Borrowed(tool) };
+    ToolOffer { tools: tools.into_iter().map(shape).collect(), choice }
+}
+
+/// Returns the tools and the choice that the server accepts.
+fn chosen(request: &ChatRequest, form: BodyForm) -> (Vec<&Value>, Option<Value>) {
     if request.tools.is_empty() || form.fallbacks.has(BodyFallback::NoTools) {
-        return ToolOffer { tools: Vec::new(), choice: None };
+        return (Vec::new(), None);
     }
     let all: Vec<&Value> = request.tools.iter().collect();
     let Some(choice) = request.params.get("tool_choice") else {
-        return ToolOffer { tools: all, choice: None };
+        return (all, None);
     };
     let may_choose = !form.fallbacks.has(BodyFallback::NoToolChoice);
     let takes_objects =
@@ -72,7 +82,7 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
         }
         ToolChoice::Other => (all, Some(choice.clone())),
     };
-    ToolOffer { tools, choice: choice.filter(|_| may_choose) }
+    (tools, choice.filter(|_| may_choose))
 }
 
 /// Whether the `tool_choice` of a body requires a tool call. Servers may ignore the requirement.

@@ -16,8 +16,8 @@ pub enum Feature {
     PromptProgress,
     /// `tools` for a model whose template does not support tools.
     ToolsForAnyModel,
-    /// Response headers while a request is queued or its model is being loaded.
-    EarlyHeaders,
+    /// `eager_input_streaming` of a tool: its arguments arrive as they are generated.
+    EarlyArguments,
     /// An error for a prompt that is larger than the context.
     OverflowRefusal,
     /// A slot that becomes free as soon as its client disconnects.
@@ -36,7 +36,7 @@ impl Feature {
         Self::ParallelToolCalls,
         Self::PromptProgress,
         Self::ToolsForAnyModel,
-        Self::EarlyHeaders,
+        Self::EarlyArguments,
         Self::OverflowRefusal,
         Self::FreeOnDisconnect,
         Self::Images,
@@ -51,7 +51,7 @@ impl Feature {
             Self::ParallelToolCalls => "`parallel_tool_calls`",
             Self::PromptProgress => "`return_progress`, `cache_prompt`",
             Self::ToolsForAnyModel => "`tools` for a model without tool support",
-            Self::EarlyHeaders => "response headers while a request waits",
+            Self::EarlyArguments => "`eager_input_streaming` of tools",
             Self::OverflowRefusal => "a prompt larger than the context",
             Self::FreeOnDisconnect => "a slot whose client left during the prompt",
             Self::Images => "images in messages of the user",

@@ -13,7 +13,6 @@ use super::feature::Feature;
 use super::rows::{
     CallIds, DelayRow, Details, ErrorRow, FeatureRow, ImageLimits, ModelRow, Probe, ReasoningScope, Rows,
 };
-use crate::body::change::BodyFallbacks;
 use crate::fallback::{FormSet, Forms};
 use crate::finish::FinishMeaning;
 
@@ -142,12 +141,6 @@ impl Dialect {
         self.of_model(model).find_map(|row| row.max_output)
     }
 
-    /// The changes to each request to a model.
-    pub fn changes_for(self, model: &str) -> BodyFallbacks {
-        let changes = self.of_model(model).flat_map(|row| &row.send);
-        changes.fold(BodyFallbacks::default(), |all, change| all.with(*change))
-    }
-
     /// The forms in which the models with this name write calls as text.
     pub fn text_forms(self, model: &str) -> FormSet {
         self.of_model(model).flat_map(|row| row.forms.iter().copied()).collect()
@@ -181,9 +174,10 @@ impl Dialect {
     }
 }
 
-/// Whether a word of `name` begins with `start`. Both are in lower case.
+/// Whether a word of `name` begins with `start`. Both are in lower case. Versions are written with dots or dashes.
 fn begins_word(name: &str, start: &str) -> bool {
-    name.match_indices(start).any(|(at, _)| {
+    let (name, start) = (name.replace('.', "-"), start.replace('.', "-"));
+    name.match_indices(&start).any(|(at, _)| {
         !name.get(..at).unwrap_or_default().ends_with(|before: char| before.is_ascii_alphanumeric())
     })
 }

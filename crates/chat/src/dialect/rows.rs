@@ -219,8 +219,6 @@ pub(super) struct ModelRow {
     pub(super) call_ids: Option<CallIds>,
     pub(super) reasoning: Option<ReasoningScope>,
     pub(super) max_output: Option<u64>,
-    #[serde(deserialize_with = "words")]
-    pub(super) send: Vec<BodyFallback>,
     pub(super) source: String,
 }
 

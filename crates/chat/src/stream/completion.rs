@@ -11,7 +11,7 @@ use super::reply_state::{ReplyContent, ReplyState};
 use super::sink::Sink;
 use super::text_chunk::TextChunk;
 use crate::event::ChatEvent;
-use crate::finish::{FinishMeaning, finish_meaning};
+use crate::finish::FinishMeaning;
 use crate::received::Opaque;
 
 /// A completion that is being received.
@@ -115,7 +115,7 @@ impl Completion {
             self.push_text(text, sink);
         }
         let native = choice.native_finish_reason.as_text();
-        let failed = native.filter(|reason| finish_meaning(reason) == Some(FinishMeaning::Failed));
+        let failed = native.filter(|reason| state.meaning_of(reason) == Some(FinishMeaning::Failed));
         if let Some(reason) = failed.or(choice.finish_reason.as_text()) {
             state.finish_reason = Some(reason.to_owned());
         }

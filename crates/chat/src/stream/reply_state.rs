@@ -176,7 +176,12 @@ impl ReplyState {
 
     /// Returns the meaning of the finish reason, if it is known.
     pub(super) fn finish_meaning(&self) -> Option<FinishMeaning> {
-        self.tables.finish_meaning(self.finish_reason.as_deref()?)
+        self.meaning_of(self.finish_reason.as_deref()?)
+    }
+
+    /// Returns the meaning of a finish reason, if it is known.
+    pub(super) fn meaning_of(&self, reason: &str) -> Option<FinishMeaning> {
+        self.tables.finish_meaning(reason)
     }
 
     fn is_over(&self) -> bool {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use deftool_chat::{Api, Capabilities, Dialect, Dialects};
+use deftool_chat::{Api, Capabilities, Details, Dialect, Dialects};
 use deftool_lang::spec::WorkerSpec;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::detect::{Detected, Evidence, detect, detect_without_probing};
+use super::detect::{Detected, Evidence, detect};
 use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, server_page};
 
 /// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
@@ -187,21 +187,43 @@ async fn probe_further(
     takes_key: bool,
 ) -> Result<Endpoint, EndpointError> {
     prober.limit = MORE_LIMIT;
-    let first = match &models {
-        Some(models) if options.model.is_none() => first_model(base, models, &prober).await?,
-        Some(_) | None => None,
+    let listed = match &models {
+        Some(models) if options.model.is_none() => listed_models(models),
+        Some(_) | None => Vec::new(),
     };
-    let model = options.model.as_deref().or(first.as_deref());
-    let found = match (Url::parse(base.trim()), &models) {
-        (Ok(url), Some(models)) => {
-            detect(&options.dialects, &prober, &url, Some(models), model, options.dialect).await
+    let candidates: Vec<&str> = listed.iter().copied().filter(|id| !names_embedding(id)).collect();
+    let only_embeddings = || {
+        let names: Vec<String> = listed.iter().map(|id| prober.redacted(id)).collect();
+        EndpointError::OnlyEmbeddings(names.join(", "))
+    };
+    if candidates.is_empty() && !listed.is_empty() {
+        return Err(only_embeddings());
+    }
+    let url = Url::parse(base.trim()).ok();
+    let detect_for = async |model: Option<&str>| match (&url, &models) {
+        (Some(url), Some(models)) => {
+            let model = options.model.as_deref().or(model);
+            detect(&options.dialects, &prober, url, Some(models), model, options.dialect).await
         }
         // The server did not answer and is not probed again.
-        (Ok(_), None) | (Err(_), _) => match options.dialect {
+        (Some(_), None) | (None, _) => match options.dialect {
             Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Configured },
             None => Detected::default(),
         },
     };
+    let mut first = candidates.first().copied();
+    let mut found = detect_for(first).await;
+    // Ollama alone lists models that cannot chat without telling by their name, such as `bge-m3`.
+    if let Some(url) = url.as_ref().filter(|_| found.server.dialect.details() == Some(Details::Ollama))
+        && first.is_some()
+    {
+        let able = first_able(url, &candidates, &prober).await.ok_or_else(only_embeddings)?;
+        if first != Some(able) {
+            first = Some(able);
+            found = detect_for(first).await;
+        }
+    }
+    let first = first.map(|id| prober.redacted(id));
     Ok(build_endpoint(base.to_owned(), options, first, found, takes_key))
 }
 
@@ -216,31 +238,29 @@ fn build_endpoint(
     Endpoint { base, model, found, takes_key }
 }
 
-/// Returns the first model of the list that can chat.
-async fn first_model(base: &str, models: &Answer, prober: &Prober) -> Result<Option<String>, EndpointError> {
+/// Returns the names of a list of models.
+fn listed_models(models: &Answer) -> Vec<&str> {
     let list = models.body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut embeddings = Vec::new();
-    for id in list.iter().filter_map(|model| model.get("id")?.as_str()).take(MAX_CANDIDATES) {
-        let embeds = id.to_ascii_lowercase().contains("embed");
-        if !embeds && chats(base, models, id, prober).await {
-            return Ok(Some(prober.redacted(id)));
-        }
-        embeddings.push(prober.redacted(id));
-    }
-    if embeddings.is_empty() { Ok(None) } else { Err(EndpointError::OnlyEmbeddings(embeddings.join(", "))) }
+    list.iter().filter_map(|model| model.get("id")?.as_str()).take(MAX_CANDIDATES).collect()
 }
 
-/// Whether a model can chat. Only Ollama lists models that cannot without telling by their name, such as `bge-m3`.
-async fn chats(base: &str, models: &Answer, id: &str, prober: &Prober) -> bool {
-    let Ok(url) = Url::parse(base.trim()) else { return true };
-    if detect_without_probing(Dialects::built_in(), &url, Some(models)).is_some() {
-        return true;
+/// Whether the name of a model tells that it only embeds.
+fn names_embedding(id: &str) -> bool {
+    id.to_ascii_lowercase().contains("embed")
+}
+
+/// Returns the first model of Ollama that can chat.
+async fn first_able<'m>(url: &Url, models: &[&'m str], prober: &Prober) -> Option<&'m str> {
+    for id in models {
+        let shown = prober.post(&server_page(url, "api/show"), &json!({ "model": id })).await;
+        let shown = shown.ok().filter(Answer::is_success);
+        let capabilities = shown.as_ref().and_then(|shown| shown.body.get("capabilities")?.as_array());
+        let has = |name: &str| capabilities.is_some_and(|known| known.iter().any(|one| one == name));
+        if has("completion") || !has("embedding") {
+            return Some(id);
+        }
     }
-    let shown = prober.post(&server_page(&url, "api/show"), &json!({ "model": id })).await;
-    let shown = shown.ok().filter(Answer::is_success);
-    let capabilities = shown.as_ref().and_then(|shown| shown.body.get("capabilities")?.as_array());
-    let has = |name: &str| capabilities.is_some_and(|known| known.iter().any(|one| one == name));
-    has("completion") || !has("embedding")
+    None
 }
 
 /// Whether the answer looks like that of a model server.

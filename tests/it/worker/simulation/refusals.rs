@@ -248,6 +248,7 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::NoEarlierImages,
         ) => &["messages", "input", "system"],
         Some(BodyFallback::EmptyContent) => &["messages"],
+        Some(BodyFallback::TypedSchemas) => &["tools"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],
         Some(BodyFallback::NoEncryptedReasoning) => &["include"],
         Some(BodyFallback::NoTools) => {

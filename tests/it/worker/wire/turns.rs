@@ -105,7 +105,7 @@ async fn a_call_that_the_server_cannot_parse_is_requested_again_and_then_reporte
             let posts = answers.len();
             let server = Server::script(answers);
             let mut config = config();
-            config.server = Capabilities::of(Dialect::Ollama);
+            config.server = Capabilities::of(Dialect::named("ollama"));
             config.run.on_invalid_arguments = on_invalid_arguments;
             let ended = ask(&worker(&server, config)).await;
             let found = ended.outcome.kind.clone().unwrap_or_else(|| ended.outcome.text.clone());

@@ -298,12 +298,13 @@ fn claude_is_asked_for_arguments_as_they_are_generated() {
     };
     let refused = BodyFallback::without("eager_input_streaming");
     let without = BodyForm { fallbacks: BodyFallbacks::default().with(refused), ..hosted() };
+    let anthropic = BodyForm { server: Capabilities::of(Dialect::named("anthropic")), ..hosted() };
+    let without = BodyForm { server: anthropic.server, ..without };
     for (model, form, expected) in [
-        ("claude-opus-4-8", hosted(), true),
-        ("anthropic/claude-sonnet-5", hosted(), true),
+        ("claude-opus-4-8", anthropic, true),
         ("claude-opus-4-8", without, false),
         ("claude-opus-4-8", local(), false),
-        ("glm-5", hosted(), false),
+        ("claude-opus-4-8", hosted(), false),
     ] {
         assert_eq!(is_asked(model, form), expected, "{model} {form:?}");
     }

@@ -107,6 +107,7 @@ impl Run {
     /// Processes the end of a reply, which is complete or being closed.
     fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.note_end(reply);
+        let finish = reply.finish(self.config.dialect);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
             _ => {

@@ -115,7 +115,7 @@ pub(super) const DELAY: [Key; 4] = [
     key_of("example", KeyValue::Plist(Plist::Example), "What the server sends."),
 ];
 
-pub(super) const MODEL: [Key; 7] = [
+pub(super) const MODEL: [Key; 6] = [
     key_of("names", KeyValue::List, "Beginnings of words in the names of the models."),
     key_of("forms", KeyValue::WordList(&FORMS), "The forms in which the models write calls as text."),
     key_of("call-ids", KeyValue::Words(&CALL_IDS), "The ids of calls that the model's servers take."),
@@ -125,7 +125,6 @@ pub(super) const MODEL: [Key; 7] = [
         "How long the model reads the reasoning of earlier replies.",
     ),
     key_of("max-output", KeyValue::Number, "The most tokens of one reply."),
-    key_of("send", KeyValue::WordList(&CHANGES), "The changes to each request to the model."),
     SOURCE,
 ];
 
@@ -145,7 +144,7 @@ const FEATURES: [&str; 10] = [
     "parallel-tool-calls",
     "prompt-progress",
     "tools-for-any-model",
-    "early-headers",
+    "early-arguments",
     "overflow-refusal",
     "free-on-disconnect",
     "images",
@@ -161,7 +160,7 @@ const REASONING: [&str; 2] = ["always", "until-next-prompt"];
 const CALL_IDS: [&str; 3] = ["forty-bytes", "name", "nine-letters"];
 
 /// The changes to a request.
-const CHANGES: [&str; 23] = [
+const CHANGES: [&str; 24] = [
     "use-max-completion-tokens",
     "use-max-tokens",
     "tool-alone",
@@ -185,6 +184,7 @@ const CHANGES: [&str; 23] = [
     "no-images",
     "no-new-images",
     "no-earlier-images",
+    "typed-schemas",
 ];
 
 /// The forms of calls that are written as text.

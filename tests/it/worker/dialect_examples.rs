@@ -1,0 +1,113 @@
+//! What the rows of the dialects name as their examples is sent to the real binary, and has the effect of the row.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use deftool_chat::{Dialect, Dialects, ErrorMeaning, FinishMeaning};
+use deftool_test_support::server::{Answer, Server, delta, finish};
+use serde_json::Value;
+
+use crate::support::project::{Project, command_in};
+
+/// A first answer of a server, and how the request must end: the state, the kind of a failure or the finish reason of a
+/// completed request, and the number of requests.
+struct Case {
+    name: String,
+    dialect: Dialect,
+    answer: Answer,
+    expected: (&'static str, &'static str, usize),
+}
+
+/// Runs a request whose server answers once like this, and then with a text. Returns the difference.
+fn play(case: Case) -> Option<String> {
+    let Case { name, dialect, answer, expected } = case;
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&requests);
+    let server = Server::answering(move |_, request| {
+        if !request.line.ends_with("/chat/completions") {
+            // A page about a model.
+            Answer::error(404, &[], "not here")
+        } else if counter.fetch_add(1, Ordering::SeqCst) == 0 {
+            answer.clone()
+        } else {
+            Answer::text("fine")
+        }
+    });
+    let project = Project::with_worker(&format!(
+        r#"(defworker :name "w" :endpoint "{}" :model "m" :dialect {} :params (:tool-choice "required"))"#,
+        server.endpoint(),
+        dialect.name()
+    ));
+    let command = ["run", "Hello", "--json", "--no-stdin", "--trust"];
+    let output = command_in(&project.path(""), &command).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let end: Value = serde_json::from_str(lines.lines().last().unwrap_or_default()).unwrap_or_default();
+    let kind = end.get("kind").filter(|kind| kind.is_string()).unwrap_or(&end["finish_reason"]);
+    let found = (end["state"].as_str().unwrap_or_default(), kind.as_str().unwrap_or_default());
+    let found = (found.0, found.1, requests.load(Ordering::SeqCst));
+    (found != expected).then(|| format!("{dialect:?}: {name}: {found:?}, expected {expected:?}: {end}"))
+}
+
+/// Plays cases on a few threads, because each of them is a process that waits.
+fn play_all(cases: Vec<Case>) {
+    assert!(cases.len() > 20, "{}", cases.len());
+    let cases = Mutex::new(cases);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some(case) = cases.lock().unwrap().pop() else { break };
+                    wrong.lock().unwrap().extend(play(case));
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn errors_mean_what_their_rows_say() {
+    let mut cases = Vec::new();
+    for dialect in Dialects::built_in().iter() {
+        for row in dialect.own_errors() {
+            let (Some(meaning), Some(example)) = (row.means, &row.example) else { continue };
+            let expected = match meaning {
+                ErrorMeaning::Overflow => ("failed", "context_overflow", 1),
+                ErrorMeaning::Quota | ErrorMeaning::Unauthorized => ("failed", "http_error", 1),
+                // The next request is accepted.
+                ErrorMeaning::Busy
+                | ErrorMeaning::Temporary
+                | ErrorMeaning::Loading
+                | ErrorMeaning::Rejected
+                | ErrorMeaning::UnparsedCall => ("completed", "stop", 2),
+            };
+            let body = example.body();
+            let answer = Answer::json(example.status, &body);
+            cases.push(Case { name: body.to_string(), dialect, answer, expected });
+        }
+    }
+    play_all(cases);
+}
+
+#[test]
+fn finish_reasons_mean_what_their_rows_say() {
+    let mut cases = Vec::new();
+    for dialect in Dialects::built_in().iter() {
+        for (reasons, meaning, _) in dialect.own_finish_reasons() {
+            let expected = match meaning {
+                FinishMeaning::Finished | FinishMeaning::Called => ("completed", "stop", 1),
+                FinishMeaning::Paused => ("completed", "stop", 2),
+                FinishMeaning::CutShort => ("completed", "max_tokens", 1),
+                FinishMeaning::Filtered => ("completed", "content_filter", 1),
+                FinishMeaning::Failed => ("failed", "server_error", 1),
+            };
+            for reason in reasons {
+                let answer = Answer::chunks(&[delta("so far"), finish(reason)]);
+                cases.push(Case { name: reason.clone(), dialect, answer, expected });
+            }
+        }
+    }
+    play_all(cases);
+}
