@@ -65,7 +65,7 @@ pub struct Reply {
     pub finish_reason: Option<String>,
     /// The server's explanation of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finish_detail: Option<String>,
+    pub finish_detail: Option<Box<str>>,
     /// Token counts, if the server sent them.
     pub usage: Option<Usage>,
     /// The model's name as the server sent it.
@@ -168,18 +168,25 @@ pub struct ServerError {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
     /// The changes to the request that may help, the most likely first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<BodyFallback>,
+    #[serde(default, skip_serializing_if = "<[BodyFallback]>::is_empty")]
+    pub changes: Box<[BodyFallback]>,
     /// The delay that the server asks for in the body, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
+    pub retry_after_ms: Option<u32>,
 }
 
 impl ServerError {
     /// Creates an error without a code.
     pub fn new(kind: ServerErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind, message, code: None, failed_generation: None, changes: Vec::new(), retry_after_ms: None }
+        Self {
+            kind,
+            message,
+            code: None,
+            failed_generation: None,
+            changes: Box::default(),
+            retry_after_ms: None,
+        }
     }
 
     /// Whether the model takes no tools.

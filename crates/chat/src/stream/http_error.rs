@@ -118,8 +118,8 @@ impl ErrorReport {
             kind,
             code: self.code,
             failed_generation: self.failed_generation,
-            changes: changes.to_vec(),
-            retry_after_ms: wait.map(|wait| wait.as_millis() as u64),
+            changes: changes.into(),
+            retry_after_ms: wait.map(|wait| u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
             message: report.message,
         }
     }

@@ -44,7 +44,7 @@ pub(super) enum ReplyContent {
 pub(super) struct ReplyState {
     pub(super) finish_reason: Option<String>,
     /// See [`Reply::finish_detail`].
-    pub(super) finish_detail: Option<String>,
+    pub(super) finish_detail: Option<Box<str>>,
     pub(super) body_end: BodyEnd,
     pub(super) content: ReplyContent,
     /// The id that the server gave the reply.

@@ -94,20 +94,20 @@ impl Run {
         (hold_back, TextClassifier { tools, conversation, index })
     }
 
-    /// Counts the tokens of a reply, and reports an unknown finish reason.
-    fn note_end(&mut self, reply: &Reply) {
+    /// Counts the tokens of a reply, and reports an unknown finish reason. Returns the meaning of a known one.
+    fn note_end(&mut self, reply: &Reply) -> Option<FinishMeaning> {
         self.count_usage(reply.usage);
         let finish = reply.finish(self.config.dialect);
         if let Some(reason) = reply.finish_reason.as_deref().filter(|_| finish.is_none()) {
             let reason = shown_finish_reason(reason);
             self.warn(&format!("unknown finish reason `{reason}`: the reply may be incomplete"));
         }
+        finish
     }
 
     /// Processes the end of a reply, which is complete or being closed.
     fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
-        self.note_end(reply);
-        let finish = reply.finish(self.config.dialect);
+        let finish = self.note_end(reply);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
             _ => {

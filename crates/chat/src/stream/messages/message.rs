@@ -181,6 +181,6 @@ fn set_details(details: &Loose<'_>, state: &mut ReplyState) {
     let text = |name: &str| details.get(name).and_then(Loose::as_text).filter(|text| !text.is_empty());
     let texts: Vec<&str> = ["category", "explanation"].into_iter().filter_map(text).collect();
     if !texts.is_empty() {
-        state.finish_detail = Some(texts.join(": "));
+        state.finish_detail = Some(texts.join(": ").into());
     }
 }

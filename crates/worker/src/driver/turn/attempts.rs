@@ -191,7 +191,8 @@ impl<'a> Turn<'a> {
             return Ok(NextAttempt::Fallback(fallback, error.message));
         }
         let is_loading = error.kind == ServerErrorKind::Loading;
-        let retry_after = retry_after.or_else(|| error.retry_after_ms.map(Duration::from_millis));
+        let retry_after =
+            retry_after.or_else(|| error.retry_after_ms.map(|wait| Duration::from_millis(wait.into())));
         let is_temporary =
             if is_loading { self.may_wait_for_load() } else { self.may_retry(error.kind, should_retry) };
         if is_temporary && retry_after.is_none_or(|wait| wait <= MAX_DELAY) {
