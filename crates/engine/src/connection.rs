@@ -102,7 +102,7 @@ impl Connection {
             dialect,
             key_for_found: self.api_key.is_some() || names_key(spec),
             must_listen,
-            ..EndpointOptions::default()
+            dialects: config.dialects.clone(),
         };
         Ok(Worker::connect(config, tools, options).await?)
     }

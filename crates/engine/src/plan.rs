@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use deftool_lang::spec::{OnFailure, ToolKind, WorkerSpec};
+use deftool_lang::spec::{DIALECTS_PREVIEW, OnFailure, ToolKind, WorkerSpec};
 use deftool_project::{Generation, LiveProject, PermissionRequest, Trust, permission_requests};
 use deftool_script::ScriptRunner;
 use deftool_worker::{ProjectTools, TrustSource, WorkerConfig, api_of, bios_permission_request};
 
 use crate::project::WorkerProject;
+use crate::roots::user_dialects;
 use crate::secrets::secrets;
 use crate::servers::Servers;
 use crate::{Connection, Notices, OpenError, telemetry};
@@ -99,8 +100,12 @@ impl Plan {
         }
         let left_out = untrusted.iter().map(|request| request.tool.clone()).collect();
         let tools = ProjectTools::new(project, spec.clone(), trust, scripts).without_untrusted(left_out);
-        let config =
-            WorkerConfig::of_project(&root, &spec, &generation.load.dialects).map_err(OpenError::Unusable)?;
+        let own = &generation.load.dialects;
+        let of_user = if is_user { own.clone() } else { user_dialects() };
+        let config = WorkerConfig::of_project(&root, &spec, own, &of_user).map_err(OpenError::Unusable)?;
+        let load = &generation.load;
+        let suggests_rows = !load.checked.is_empty() && load.enables(DIALECTS_PREVIEW);
+        let config = WorkerConfig { suggests_rows, ..config };
         Ok(PreparedWorker { spec, root, tools: Arc::new(tools), config, servers, untrusted })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
-use deftool_lang::spec::PathBase;
+use deftool_lang::spec::{DialectSpec, PathBase};
 use deftool_lang::text::{count, readable as clean};
 use deftool_process::files::{untrusted_parent_reason, untrusted_reason};
 use deftool_project::{
@@ -218,6 +218,14 @@ impl ProjectRoots {
         self.report_left_out(&generation);
         Some(opened)
     }
+}
+
+/// Returns the dialects of the user's own project, which count for all servers. Its errors are reported where its tools are
+/// used.
+pub(crate) fn user_dialects() -> Vec<DialectSpec> {
+    let folder = config_folder().ok().flatten().and_then(|folder| usable(folder, &Notices::default()));
+    let load = folder.and_then(|root| load_specs(&resolve_inputs(&[], &root).ok()?, &root).ok());
+    load.map(|load| load.dialects).unwrap_or_default()
 }
 
 /// Returns a load of the user's own project, and reports its first error. If it failed, reports why.

@@ -43,6 +43,10 @@ pub struct WorkerConfig {
     pub key_variable: String,
     /// The dialect that the spec names; `None`: detected.
     pub dialect: Option<Dialect>,
+    /// The dialects that are detected.
+    pub dialects: Dialects,
+    /// Whether errors without a known meaning suggest a row for them.
+    pub suggests_rows: bool,
     /// Capabilities of the server.
     pub server: Capabilities,
     /// Provides deftool's own system message.
@@ -63,19 +67,26 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Creates the configuration of a worker of the project at `root`, which defines these dialects. [`WorkerConfig::at`] adds the model and the
+    /// Creates the configuration of a worker of the project at `root`. `own`: the dialects of the project, which the worker
+    /// may name; `of_user`: those of the user, which are detected, too. [`WorkerConfig::at`] adds the model and the
     /// capabilities of the endpoint.
     ///
     /// # Errors
     /// If the file of `:bios` cannot be used, or if there is no such dialect. The message names it.
-    pub fn of_project(root: &Path, spec: &WorkerSpec, dialects: &[DialectSpec]) -> Result<Self, String> {
+    pub fn of_project(
+        root: &Path,
+        spec: &WorkerSpec,
+        own: &[DialectSpec],
+        of_user: &[DialectSpec],
+    ) -> Result<Self, String> {
         let bios: Arc<dyn BiosProvider> = match read_bios(root, spec)? {
             Some(text) => Arc::new(BiosTemplate { text }),
             None => Arc::new(BiosV1),
         };
-        let mut config = Self { bios, ..Self::with_built_in_bios(spec) };
+        let dialects = Dialects::with(of_user);
+        let mut config = Self { dialects, bios, ..Self::with_built_in_bios(spec) };
         if let Some(name) = spec.dialect.as_ref().map(|name| name.value.as_str()) {
-            let dialect = Dialects::with(dialects).named(name);
+            let dialect = Dialects::with(&[own, of_user].concat()).named(name);
             let worker = &spec.name.value;
             let dialect = dialect.ok_or_else(|| format!("worker `{worker}`: unknown dialect `{name}`"))?;
             (config.dialect, config.run.dialect) = (Some(dialect), dialect);
@@ -113,6 +124,8 @@ impl WorkerConfig {
             api: spec.api.unwrap_or_default(),
             key_variable: spec.api_key_env.clone(),
             dialect: None,
+            dialects: Dialects::default(),
+            suggests_rows: false,
             server: Capabilities::default(),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),

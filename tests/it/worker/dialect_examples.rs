@@ -111,3 +111,32 @@ fn finish_reasons_mean_what_their_rows_say() {
     }
     play_all(cases);
 }
+
+/// A project and a user name an error that deftool does not know, with the row that the error suggests.
+#[test]
+fn an_error_suggests_the_row_that_names_it() {
+    let message = "Prompt was trimmed by the gateway, sorry";
+    let server = Server::answering(move |_, _| Answer::error(400, &[], message));
+    let (project, user) = (Project::new(), Project::empty());
+    let run = |worker: &str| -> Value {
+        let spec = format!(
+            r#"(defproject :preview (dialects))
+            (defworker :name "w" :endpoint "{}" :model "m" {worker}"#,
+            server.endpoint()
+        );
+        project.write("specs/worker.eld", spec);
+        let command = ["run", "Hello", "--json", "--no-stdin", "--trust"];
+        let mut command = command_in(&project.path(""), &command);
+        let output = command.env("DEFTOOL_CONFIG_DIR", user.path("")).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(lines.lines().last().unwrap_or_default()).unwrap()
+    };
+    let row = r#"(defdialect :name "mine" :like openai :errors ((:says ["Prompt was trimmed by the gateway,"] :means overflow)))"#;
+    let unknown = run(")");
+    assert_eq!(unknown["kind"], "http_error");
+    assert!(unknown["detail"].as_str().unwrap().contains(row), "{unknown}");
+    assert_eq!(run(&format!(":dialect mine) {row}"))["kind"], "context_overflow");
+    assert_eq!(run(")")["kind"], "http_error", "the rows of a dialect that the worker does not name");
+    user.write("specs/own.eld", row.replace("mine", "openai"));
+    assert_eq!(run(")")["kind"], "context_overflow", "the rows of the user count for all servers");
+}

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deftool_chat::Dialect;
 use deftool_chat::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
-use deftool_chat::{Api, Capabilities};
+use deftool_chat::{Api, Capabilities, Dialect, Dialects};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::spec::Timers;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolOutput, ToolRunner};
@@ -27,6 +26,8 @@ pub(crate) fn config() -> WorkerConfig {
         api: Api::ChatCompletions,
         key_variable: String::from("OPENAI_API_KEY"),
         dialect: None,
+        dialects: Dialects::default(),
+        suggests_rows: false,
         server: Capabilities::of(Dialect::default()),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),

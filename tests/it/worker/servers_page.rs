@@ -70,7 +70,9 @@ mean, where they name a delay, and what its models write and read. Each row has 
 that a row recognises by its text counts from any server, because gateways pass on the errors of others; a number counts only from its own
 vendor.
 
-A project can add its own, as a [preview](preview.md): `check` knows the keys, and `:dialect` of a worker selects it.
+A project can add its own, as a [preview](preview.md): `check` knows the keys, and `:dialect` of a worker selects it. With the preview, an
+error without a known meaning ends with the row that would name it. Dialects in the [project of your own](commands.md#tools-for-all-projects) are
+also detected by their hosts and probes, and rows under the name of a built-in dialect, such as `openai`, come before its own.
 
 ```eld
 (defproject :preview (dialects))

@@ -31,6 +31,11 @@ impl Dialect {
         &self.0.name
     }
 
+    /// Whether the server has no other dialect.
+    pub fn is_default(self) -> bool {
+        self.name() == BASE
+    }
+
     /// The name in messages.
     pub fn title(self) -> &'static str {
         self.own().and_then(|rows| rows.title.as_deref()).unwrap_or(self.name())
@@ -126,7 +131,7 @@ impl Dialect {
 
     /// The images of one request: those of the server, otherwise of the model's vendor.
     pub(crate) fn image_limits(self, model: &str) -> Option<ImageLimits> {
-        let own = self.own().filter(|_| self != Self::default()).and_then(|rows| rows.image_limits);
+        let own = self.own().filter(|_| !self.is_default()).and_then(|rows| rows.image_limits);
         let of_vendor = || Dialects::built_in().of_model(model)?.own()?.image_limits;
         own.or_else(of_vendor).or_else(|| self.first(|rows| rows.image_limits))
     }
@@ -327,7 +332,8 @@ impl Dialects {
         self.iter().filter_map(Dialect::own)
     }
 
-    pub(super) fn default_dialect(&self) -> Dialect {
+    /// Returns the dialect of a server without another one.
+    pub fn default_dialect(&self) -> Dialect {
         static NONE: LazyLock<Known> =
             LazyLock::new(|| Known { name: String::from(BASE), layers: Vec::new() });
         self.named(BASE).unwrap_or(Dialect(&NONE))

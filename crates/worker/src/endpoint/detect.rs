@@ -68,7 +68,7 @@ impl Detected {
     /// Describes the server for workers that use `api`, for example `llama.cpp by its Server header`.
     pub fn describe(&self, api: Api) -> String {
         let (evidence, dialect) = (&self.evidence, self.server.dialect);
-        let is_openai = dialect == Dialect::default();
+        let is_openai = dialect.is_default();
         let name = if is_openai && api == Api::Messages { "Messages" } else { dialect.title() };
         match self.evidence {
             Evidence::Nothing => format!("assumed to be the {name} API {evidence}"),
@@ -95,7 +95,7 @@ pub(crate) async fn detect(
         (Some(known), _) => known,
         // The server answered, and its dialect is unknown.
         (None, Some(_)) => of_pages(dialects, prober, base).await,
-        (None, None) => (Dialect::default(), Evidence::Nothing),
+        (None, None) => (dialects.default_dialect(), Evidence::Nothing),
     };
     let mut server = Capabilities::of(dialect);
     let listed = models.and_then(|models| listed(&models.body, model));
@@ -159,7 +159,7 @@ async fn of_pages(dialects: &Dialects, prober: &Prober, base: &Url) -> (Dialect,
         page.pointer(probe.has.as_deref().unwrap_or_default())?;
         Some((dialect, Evidence::Page(name)))
     });
-    found.unwrap_or((Dialect::default(), Evidence::Nothing))
+    found.unwrap_or((dialects.default_dialect(), Evidence::Nothing))
 }
 
 /// Returns the JSON of a page, if it exists.

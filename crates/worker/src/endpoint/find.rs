@@ -208,7 +208,10 @@ async fn probe_further(
         // The server did not answer and is not probed again.
         (Some(_), None) | (None, _) => match options.dialect {
             Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Configured },
-            None => Detected::default(),
+            None => Detected {
+                server: Capabilities::of(options.dialects.default_dialect()),
+                evidence: Evidence::Nothing,
+            },
         },
     };
     let mut first = candidates.first().copied();

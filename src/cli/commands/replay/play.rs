@@ -210,7 +210,7 @@ impl<'o> Replayer<'o> {
         if let Some(missing) = missing_permissions(&self.generation, bios).first() {
             return Err(format!("not trusted: {missing}; review the spec, then run `deftool trust grant`"));
         }
-        WorkerConfig::of_project(&self.root, spec, &self.generation.load.dialects)
+        WorkerConfig::of_project(&self.root, spec, &self.generation.load.dialects, &[])
     }
 
     /// Returns the worker of `--worker`, or the recorded worker.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::Dialect;
 use deftool_chat::request::{BiosV1, BudgetUnit, Fallback, OnFailure, RunConfig, SystemMessages};
-use deftool_chat::{Api, Capabilities};
+use deftool_chat::{Api, Capabilities, Dialect, Dialects};
 use deftool_lang::spec::{BiosBudget, Timers};
 use deftool_worker::{Approvals, WorkerConfig};
 use serde_json::json;
@@ -227,6 +226,8 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         api,
         key_variable: String::from("OPENAI_API_KEY"),
         dialect: None,
+        dialects: Dialects::default(),
+        suggests_rows: false,
         server: Capabilities {
             parallel_calls: *dice.pick(&[None, Some(true), Some(false)]),
             slots_page: *dice.pick(&[None, None, Some(true), Some(false)]),

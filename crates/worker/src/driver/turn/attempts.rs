@@ -218,6 +218,7 @@ impl<'a> Turn<'a> {
             key_variable: &self.task.shared.config.key_variable,
             location: location.as_deref(),
             retry_after,
+            suggested: self.task.shared.config.suggests_rows.then_some(self.task.server.dialect),
         };
         Err(self.fail(failure::of_status(url, &refusal)))
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use deftool_chat::request::{FailReason, Failure, FailureKind};
-use deftool_chat::{Api, ServerError, ServerErrorKind};
+use deftool_chat::{Api, Dialect, ServerError, ServerErrorKind};
 use deftool_lang::spec::WorkerSpec;
+use deftool_lang::syntax::quoted;
 
 use super::timers::MAX_DELAY;
 use crate::endpoint::is_default_local_url;
@@ -32,6 +33,9 @@ pub(super) fn is_page(body: &[u8]) -> bool {
         .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
+/// The number of words of a message in a suggested row.
+const SUGGESTED_WORDS: usize = 6;
+
 /// An error response.
 #[derive(Clone, Copy)]
 pub(super) struct Refusal<'a> {
@@ -45,6 +49,8 @@ pub(super) struct Refusal<'a> {
     pub(super) key_variable: &'a str,
     pub(super) location: Option<&'a str>,
     pub(super) retry_after: Option<Duration>,
+    /// The dialect for which a row is suggested, if the error has no known meaning.
+    pub(super) suggested: Option<Dialect>,
 }
 
 /// Returns the failure for an error status.
@@ -77,7 +83,22 @@ pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
         }
         _ => advice(url, refusal),
     };
-    Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{message}{advice}"))
+    let row = suggested_row(refusal).unwrap_or_default();
+    Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{message}{advice}{row}"))
+}
+
+/// Returns the row that would name an error without a known meaning.
+fn suggested_row(refusal: &Refusal<'_>) -> Option<String> {
+    let (dialect, error) = (refusal.suggested?.name(), refusal.error);
+    let is_unknown = error.kind == ServerErrorKind::Http && error.changes.is_empty();
+    let words = error.message.split_whitespace().take(SUGGESTED_WORDS).collect::<Vec<_>>().join(" ");
+    is_unknown.then(|| {
+        let words = quoted(&words);
+        format!(
+            "; if this is an error that deftool should know, name it: `(defdialect :name \"mine\" :like {dialect} :errors \
+             ((:says [{words}] :means overflow)))`"
+        )
+    })
 }
 
 fn advice(url: &str, refusal: &Refusal<'_>) -> String {
@@ -174,6 +195,7 @@ mod tests {
             key_variable: "OPENAI_API_KEY",
             location: None,
             retry_after: None,
+            suggested: None,
         }
     }
 
