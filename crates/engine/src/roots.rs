@@ -222,7 +222,7 @@ impl ProjectRoots {
 
 /// Returns the dialects of the user's own project, which count for all servers. Its errors are reported where its tools are
 /// used.
-pub(crate) fn user_dialects() -> Vec<DialectSpec> {
+pub fn user_dialects() -> Vec<DialectSpec> {
     let folder = config_folder().ok().flatten().and_then(|folder| usable(folder, &Notices::default()));
     let load = folder.and_then(|root| load_specs(&resolve_inputs(&[], &root).ok()?, &root).ok());
     load.map(|load| load.dialects).unwrap_or_default()

@@ -136,6 +136,9 @@ fn an_error_suggests_the_row_that_names_it() {
     assert_eq!(unknown["kind"], "http_error");
     assert!(unknown["detail"].as_str().unwrap().contains(row), "{unknown}");
     assert_eq!(run(&format!(":dialect mine) {row}"))["kind"], "context_overflow");
+    let doctor = command_in(&project.path(""), &["doctor"]).output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("mine as set by `:dialect`"), "{doctor}");
     assert_eq!(run(")")["kind"], "http_error", "the rows of a dialect that the worker does not name");
     user.write("specs/own.eld", row.replace("mine", "openai"));
     assert_eq!(run(")")["kind"], "context_overflow", "the rows of the user count for all servers");

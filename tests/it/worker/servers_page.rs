@@ -45,7 +45,7 @@ fn generated() -> String {
     }
     page.push_str(DIALECTS);
     for dialect in Dialects::built_in().iter() {
-        let hosts: Vec<String> = dialect.hosts().iter().map(|host| format!("`{host}`")).collect();
+        let hosts: Vec<String> = dialect.hosts().map(|host| format!("`{host}`")).collect();
         writeln!(
             page,
             "| `{}` | {} | {} | {} |",

@@ -63,7 +63,7 @@ fn add_types(schema: &mut Value, depth: usize) {
             add_types(inner, depth + 1);
         }
     }
-    // The properties tell the type.
+    // Only objects have properties.
     if members.contains_key("properties") {
         members.entry("type").or_insert_with(|| json!("object"));
     }

@@ -38,22 +38,22 @@ impl Dialect {
 
     /// The name in messages.
     pub fn title(self) -> &'static str {
-        self.own().and_then(|rows| rows.title.as_deref()).unwrap_or(self.name())
+        self.own().find_map(|rows| rows.title.as_deref()).unwrap_or(self.name())
     }
 
     /// Where the dialect is documented.
     pub fn source(self) -> &'static str {
-        self.own().and_then(|rows| rows.source.as_deref()).unwrap_or_default()
+        self.own().find_map(|rows| rows.source.as_deref()).unwrap_or_default()
     }
 
     /// The hosts of the vendor. A leading dot matches every host of the domain.
-    pub fn hosts(self) -> &'static [String] {
-        self.own().map_or(&[], |rows| rows.hosts.as_slice())
+    pub fn hosts(self) -> impl Iterator<Item = &'static String> {
+        self.own().flat_map(|rows| &rows.hosts)
     }
 
     /// What only this server program answers.
-    pub fn probes(self) -> &'static [Probe] {
-        self.own().map_or(&[], |rows| rows.probes.as_slice())
+    pub fn probes(self) -> impl Iterator<Item = &'static Probe> {
+        self.own().flat_map(|rows| &rows.probes)
     }
 
     /// The server program whose pages describe a model.
@@ -68,7 +68,7 @@ impl Dialect {
 
     /// Whether the server returns all calls itself, so that none is read from text.
     pub fn has_native_calls(self) -> bool {
-        self.own().and_then(|rows| rows.native_calls).unwrap_or(false)
+        self.first(|rows| rows.native_calls).unwrap_or(false)
     }
 
     /// The API of a worker without one.
@@ -83,7 +83,7 @@ impl Dialect {
 
     /// The rows about features, each feature once.
     pub fn features(self) -> impl Iterator<Item = &'static FeatureRow> {
-        self.own().into_iter().flat_map(|rows| &rows.features)
+        self.own().flat_map(|rows| &rows.features)
     }
 
     /// The row about a feature. A server program inherits none from `openai`.
@@ -95,19 +95,19 @@ impl Dialect {
 
     /// The rows about errors of this dialect alone.
     pub fn own_errors(self) -> impl Iterator<Item = &'static ErrorRow> {
-        self.own().into_iter().flat_map(|rows| &rows.errors)
+        self.own().flat_map(|rows| &rows.errors)
     }
 
     /// The rows about delays of this dialect alone.
     pub fn own_delays(self) -> impl Iterator<Item = &'static DelayRow> {
-        self.own().into_iter().flat_map(|rows| &rows.delays)
+        self.own().flat_map(|rows| &rows.delays)
     }
 
     /// The finish reasons of this dialect alone, with their meanings and sources.
     pub fn own_finish_reasons(
         self,
     ) -> impl Iterator<Item = (&'static [String], FinishMeaning, &'static str)> {
-        let rows = self.own().into_iter().flat_map(|rows| &rows.finish);
+        let rows = self.own().flat_map(|rows| &rows.finish);
         rows.map(|row| (row.reasons.as_slice(), row.means, row.source.as_str()))
     }
 
@@ -131,8 +131,8 @@ impl Dialect {
 
     /// The images of one request: those of the server, otherwise of the model's vendor.
     pub(crate) fn image_limits(self, model: &str) -> Option<ImageLimits> {
-        let own = self.own().filter(|_| !self.is_default()).and_then(|rows| rows.image_limits);
-        let of_vendor = || Dialects::built_in().of_model(model)?.own()?.image_limits;
+        let own = self.own().filter(|_| !self.is_default()).find_map(|rows| rows.image_limits);
+        let of_vendor = || Dialects::built_in().of_model(model)?.own().find_map(|rows| rows.image_limits);
         own.or_else(of_vendor).or_else(|| self.first(|rows| rows.image_limits))
     }
 
@@ -164,9 +164,9 @@ impl Dialect {
         rows.filter(move |row| row.names.iter().any(|name| begins_word(&model, name)))
     }
 
-    /// The tables of the dialect alone.
-    pub(super) fn own(self) -> Option<&'static Rows> {
-        self.layers().next()
+    /// The tables of the dialect alone: those of a user, then those that are built in.
+    pub(super) fn own(self) -> impl Iterator<Item = &'static Rows> {
+        self.layers().take(self.0.own)
     }
 
     pub(super) fn layers(self) -> impl Iterator<Item = &'static Rows> {
@@ -254,6 +254,8 @@ pub(super) const ANY: &str = "any";
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) layers: Vec<Arc<Rows>>,
+    /// The number of its own tables.
+    pub(super) own: usize,
 }
 
 /// Dialects in the order in which they are searched.
@@ -290,7 +292,8 @@ impl Dialects {
         let mut all: Vec<Dialect> = Vec::new();
         for (name, _) in tables {
             if !all.iter().any(|known| known.name() == name) {
-                all.push(Dialect(intern(Known { name: name.clone(), layers: layers(tables, name) })));
+                let own = tables.iter().filter(|(known, _)| known == name).count();
+                all.push(Dialect(intern(Known { name: name.clone(), layers: layers(tables, name), own })));
             }
         }
         Self { all }
@@ -312,30 +315,30 @@ impl Dialects {
             Some(_) => host.ends_with(known.as_str()),
             None => host == known,
         };
-        self.iter().find(|dialect| dialect.own().is_some_and(|rows| rows.hosts.iter().any(is_it)))
+        self.iter().find(|dialect| dialect.hosts().any(is_it))
     }
 
     /// Returns the dialect of the vendor of a model.
     pub fn of_model(&self, model: &str) -> Option<Dialect> {
         let model = model.to_ascii_lowercase();
         let is_it = |name: &String| begins_word(&model, name);
-        self.iter().find(|dialect| dialect.own().is_some_and(|rows| rows.model_names.iter().any(is_it)))
+        self.iter().find(|dialect| dialect.own().flat_map(|rows| &rows.model_names).any(is_it))
     }
 
     /// Returns the probes of all dialects.
     pub fn probes(&self) -> impl Iterator<Item = (Dialect, &'static Probe)> {
-        self.iter().flat_map(|dialect| dialect.probes().iter().map(move |probe| (dialect, probe)))
+        self.iter().flat_map(|dialect| dialect.probes().map(move |probe| (dialect, probe)))
     }
 
     /// Returns the tables of each dialect alone. Those of `any` come last.
     pub(super) fn layers(&self) -> impl Iterator<Item = &'static Rows> {
-        self.iter().filter_map(Dialect::own)
+        self.iter().flat_map(Dialect::own)
     }
 
     /// Returns the dialect of a server without another one.
     pub fn default_dialect(&self) -> Dialect {
         static NONE: LazyLock<Known> =
-            LazyLock::new(|| Known { name: String::from(BASE), layers: Vec::new() });
+            LazyLock::new(|| Known { name: String::from(BASE), layers: Vec::new(), own: 0 });
         self.named(BASE).unwrap_or(Dialect(&NONE))
     }
 }

@@ -194,7 +194,7 @@ pub(super) struct FinishRow {
     pub(super) source: String,
 }
 
-/// Where an error says how long to wait.
+/// Where an error names a delay.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DelayRow {

@@ -65,7 +65,7 @@ fn the_words_of_the_language_are_those_of_the_code() {
 #[test]
 fn every_row_has_a_source() {
     for dialect in Dialects::built_in().iter() {
-        let rows = dialect.own().unwrap();
+        let rows = dialect.own().next().unwrap();
         assert!(!dialect.source().is_empty(), "{dialect:?}");
         let sources = rows.features.iter().map(|row| &row.source);
         let sources = sources.chain(rows.errors.iter().map(|row| &row.source));
@@ -188,6 +188,19 @@ fn rows_of_users_precede_those_that_are_built_in() {
     assert_eq!(Dialect::named("groq").finish_meaning("bored"), None);
     assert_eq!(Dialects::with(&own).named("mine"), Some(mine), "equal dialects are stored once");
     assert_eq!(known("mine"), Some(mine));
+    // Rows are added to a built-in dialect, whose hosts, probes and native calls stay.
+    let own = read(
+        r#"(defdialect :name "openai-com" :errors ((:says ["mine"] :means quota)))
+        (defdialect :name "llama-cpp" :errors ((:says ["mine"] :means quota)))"#,
+    );
+    let dialects = Dialects::with(&own);
+    let hosted = dialects.of_host("api.openai.com").unwrap();
+    assert!(hosted.name() == "openai-com" && hosted.has_native_calls());
+    assert_eq!(hosted.tables("").explain(&report(400, "mine")).0, Some(ErrorMeaning::Quota));
+    let llama = |probe: (Dialect, &'static Probe)| {
+        probe.0.name() == "llama-cpp" && probe.1.header.as_deref() == Some("llama.cpp")
+    };
+    assert!(dialects.probes().any(llama) && dialects.named("llama-cpp").unwrap().is_local());
     // Two dialects that are like each other.
     let own = read(r#"(defdialect :name "a" :like b) (defdialect :name "b" :like a :local t)"#);
     assert!(Dialects::with(&own).named("a").unwrap().is_local());

@@ -36,7 +36,7 @@ pub static PREVIEWS: [PreviewFeature; 2] = [
     },
     PreviewFeature {
         name: DIALECTS,
-        description: "`defdialect` in a spec file says what a model server does, and `:dialect` of a worker selects it.",
+        description: "`defdialect` in a spec file describes a model server, and `:dialect` of a worker selects it.",
         since: "0.1.0",
         state: PreviewState::Preview,
     },

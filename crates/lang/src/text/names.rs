@@ -11,7 +11,7 @@ pub fn portable(name: &str) -> String {
     name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()
 }
 
-/// Returns the beginning of a portable name with a hash of `whole`, which tells it from other names with this beginning.
+/// Returns the beginning of a portable name with a hash of `whole`, so that it differs from other names with this beginning.
 /// It is the same in every version of deftool.
 pub fn distinct(name: &str, whole: &str) -> String {
     let hash = format!("_{:08x}", fnv1a(whole.bytes()) & 0xffff_ffff);

@@ -216,7 +216,7 @@ async fn probe_further(
     };
     let mut first = candidates.first().copied();
     let mut found = detect_for(first).await;
-    // Ollama alone lists models that cannot chat without telling by their name, such as `bge-m3`.
+    // Only Ollama lists embedding models whose names do not show it, such as `bge-m3`.
     if let Some(url) = url.as_ref().filter(|_| found.server.dialect.details() == Some(Details::Ollama))
         && first.is_some()
     {
@@ -247,7 +247,7 @@ fn listed_models(models: &Answer) -> Vec<&str> {
     list.iter().filter_map(|model| model.get("id")?.as_str()).take(MAX_CANDIDATES).collect()
 }
 
-/// Whether the name of a model tells that it only embeds.
+/// Whether the name is that of an embedding model.
 fn names_embedding(id: &str) -> bool {
     id.to_ascii_lowercase().contains("embed")
 }

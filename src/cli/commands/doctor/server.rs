@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deftool_chat::Dialects;
-use deftool_engine::{Connection, EndpointOrigin};
-use deftool_lang::spec::{Api, WorkerSpec};
+use deftool_engine::{Connection, EndpointOrigin, user_dialects};
+use deftool_lang::spec::{Api, DialectSpec, WorkerSpec};
 use deftool_project::{Generation, PermissionRequest};
 use deftool_worker::{
     Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, api_of, examine_endpoint,
@@ -72,7 +72,8 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
         let (trusted, untrusted): (Vec<&Server>, Vec<&Server>) =
             servers.iter().take(MAX_SERVERS).partition(|server| !server.is_untrusted_remote());
         lines.extend(untrusted.into_iter().filter_map(skipped_line));
-        let found = join_all(trusted.iter().map(|server| examine(server, options))).await;
+        let own = generation.map_or(&[][..], |generation| &generation.load.dialects);
+        let found = join_all(trusted.iter().map(|server| examine(server, options, own))).await;
         for (server, found) in trusted.into_iter().zip(found) {
             lines.extend(server_lines(server, &found, options, generation));
         }
@@ -182,16 +183,18 @@ fn skipped_line(server: &Server) -> Option<Line> {
     Some(Line::warning("endpoint", message, "review the spec, then run `deftool trust grant`"))
 }
 
-async fn examine(server: &Server, options: &DoctorOptions) -> Examination {
+async fn examine(server: &Server, options: &DoctorOptions, own: &[DialectSpec]) -> Examination {
+    let of_user = user_dialects();
     let key = environment(&server.key_env).filter(|_| server.untrusted.is_none() && !server.is_found);
     let named = server.workers.iter().find_map(|worker| worker.dialect.as_ref());
-    let dialect = named.and_then(|name| Dialects::built_in().named(&name.value));
+    let dialect = named.and_then(|name| Dialects::with(&[own, &of_user].concat()).named(&name.value));
+    let dialects = Dialects::with(&of_user);
     let named = server.workers.iter().find_map(|worker| worker.model.as_deref());
     let options = ExamineOptions {
         key: key.as_deref().map(str::trim),
         model: options.model.as_deref().or(named),
         dialect,
-        dialects: None,
+        dialects: Some(&dialects),
     };
     examine_endpoint(&server.base, options, TIMEOUT).await
 }

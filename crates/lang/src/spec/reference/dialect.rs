@@ -46,7 +46,7 @@ pub(super) const DIALECT: [Key; 20] = [
         "What errors mean, and the changes that a request needs after them. The first row that matches counts.",
     ),
     key_of("finish", KeyValue::Plists(Plist::Finish), "What finish reasons mean."),
-    key_of("delays", KeyValue::Plists(Plist::Delay), "Where an error says how long to wait."),
+    key_of("delays", KeyValue::Plists(Plist::Delay), "Where an error names a delay."),
     key_of("models", KeyValue::Plists(Plist::Model), "What is known of models, on any server."),
     SOURCE,
 ];
@@ -75,7 +75,7 @@ pub(super) const ERROR: [Key; 9] = [
     key_of(
         "unknown-member",
         KeyValue::List,
-        "Parts of names: the message says that a member with one of them is unknown.",
+        "Parts of names: the message reports a member with one of them as unknown.",
     ),
     key_of("status", KeyValue::Numbers, "The HTTP status: one of these."),
     key_of("code", KeyValue::List, "The `code`, `type` or `status` in the body: one of these."),
