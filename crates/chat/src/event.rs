@@ -145,6 +145,8 @@ pub enum ServerErrorKind {
     Rejected,
     /// The server could not parse the call that its model wrote.
     UnparsedCall,
+    /// The model or its server takes no tools.
+    NoTools,
     /// The quota of the account is used up. The request fails until the user or the provider raises it.
     QuotaExhausted,
     /// The API key is missing or wrong.
@@ -187,11 +189,6 @@ impl ServerError {
             changes: Box::default(),
             retry_after_ms: None,
         }
-    }
-
-    /// Whether the model takes no tools.
-    pub fn refuses_tools(&self) -> bool {
-        self.changes.contains(&BodyFallback::NoTools)
     }
 }
 

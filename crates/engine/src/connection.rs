@@ -92,7 +92,9 @@ impl Connection {
                 return Err(OpenError::NoGuard);
             }
             let server = ServerOptions::of_spec(server, root).map_err(OpenError::Unusable)?;
-            return Ok(Worker::start_managed(config, tools, ServerOptions { key, model, dialect, ..server }));
+            let dialects = config.dialects.clone();
+            let server = ServerOptions { key, model, dialect, dialects, ..server };
+            return Ok(Worker::start_managed(config, tools, server));
         }
         let options = EndpointOptions {
             endpoint: self.endpoint_of(spec).map(|(url, _)| url),

@@ -397,11 +397,11 @@ fn value_snippet(key: &Key) -> String {
             String::from("\"$1\"")
         }
         KeyValue::Flag | KeyValue::JsonFlag | KeyValue::Confirm => String::from("t"),
-        KeyValue::Number | KeyValue::Dialect | KeyValue::Any => String::from("$1"),
+        KeyValue::Number | KeyValue::Status | KeyValue::Dialect | KeyValue::Any => String::from("$1"),
         KeyValue::Words(words) => format!("${{1|{}|}}", words.join(",")),
         KeyValue::Type => format!("${{1|{}|}}", types().join(",")),
         KeyValue::List | KeyValue::Tools(_) => String::from("[\"$1\"]"),
-        KeyValue::Rules | KeyValue::Numbers | KeyValue::WordList(_) => String::from("[$1]"),
+        KeyValue::Rules | KeyValue::Statuses | KeyValue::WordList(_) => String::from("[$1]"),
         KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews => String::from("($1)"),
         KeyValue::Plists(Plist::Argument) => {
             String::from("((:name \"$1\" :type ${2:string} :description \"$3\"))")

@@ -6,23 +6,23 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use deftool_test_support::step;
+use deftool_test_support::{HANG_LIMIT, step};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use super::mcp::{SLOW, line_of, project, start_http, wait_until_gone};
+use super::mcp::{SLOW, line_of, project, start_http, start_http_last, wait_until_gone};
 use crate::support::project::Project;
 
 /// The headers of an accepted request.
 const ACCEPTED: [(&str, &str); 2] = [("Host", "localhost"), ("Authorization", "Bearer secret")];
 
-/// Maximum wait for an answer. Less than the 30 s after which a server closes an idle connection.
-const ANSWER_LIMIT: Duration = Duration::from_secs(25);
+/// Less than the 30 s after which a server closes an idle connection.
+const BEFORE_IDLE_ENDS: Duration = Duration::from_secs(25);
 
 fn connect(url: &str) -> TcpStream {
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(ANSWER_LIMIT)).unwrap();
+    stream.set_read_timeout(Some(HANG_LIMIT)).unwrap();
     stream
 }
 
@@ -51,7 +51,7 @@ fn receive(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let mut part = [0; 4096];
     // A stream of events has a sign of life every 15 s.
-    while begun.elapsed() < ANSWER_LIMIT {
+    while begun.elapsed() < HANG_LIMIT {
         match stream.read(&mut part) {
             Ok(0) => return String::from_utf8(answer).unwrap(),
             Ok(read) => answer.extend_from_slice(&part[..read]),
@@ -227,7 +227,7 @@ fn a_session_does_not_starve_another() {
     const CALLS: u32 = 100;
     let project = spinning_project();
     for isolation in ["threads", "process"].into_iter().step_by(step(2)) {
-        let (_server, url) = start_http(&project, &["--isolate", isolation]);
+        let (_server, url) = start_http_last(&project, &["--isolate", isolation]);
         let (greedy, other) = (Client::start(&url), Client::start(&url));
         let spinning: Vec<TcpStream> = (0..CALLS).map(|id| greedy.call(id, "spin")).collect();
         // A session handles its messages in order: the calls have started when a later message is answered.
@@ -239,7 +239,7 @@ fn a_session_does_not_starve_another() {
         drop(spinning);
     }
     // Without sessions, the names of the clients distinguish them.
-    let (_server, url) = start_http(&project, &[]);
+    let (_server, url) = start_http_last(&project, &[]);
     let spinning: Vec<TcpStream> =
         (0..CALLS).map(|id| call_without_session(&url, "greedy", id, "spin", &json!({}))).collect();
     let answer = receive(call_without_session(&url, "another", 1, "fast", &json!({})));
@@ -252,7 +252,7 @@ fn a_session_does_not_starve_another() {
 fn many_sessions_do_not_starve_another() {
     const SESSIONS: u32 = 70;
     let project = spinning_project();
-    let (_server, url) = start_http(&project, &[]);
+    let (_server, url) = start_http_last(&project, &[]);
     let sessions: Vec<Client<'_>> = (0..SESSIONS).map(|_| Client::start(&url)).collect();
     let other = Client::start(&url);
     let spinning: Vec<TcpStream> = sessions.iter().map(|session| session.call(1, "spin")).collect();
@@ -314,7 +314,9 @@ fn unknown_connections_do_not_delay_clients() {
     }
     // More clients than may be unknown at a time.
     for _ in 0..100 {
+        let begun = Instant::now();
         Client::start(&url);
+        assert!(begun.elapsed() < BEFORE_IDLE_ENDS, "a client waited for the end of idle connections");
     }
     for mut stream in idle {
         // A reset also ends a connection.

@@ -165,7 +165,6 @@ async fn rejections_never_cause_an_endless_loop() {
                system role not supported; system message must be first; roles must alternate; does not support tools";
     let server = Server::answering(move |_, _| Answer::error(400, &[], all));
     let mut config = config_for(Dialect::named("llama-cpp"));
-    config.run.fallback = Fallback::On;
     config.run.system = Some(String::from("be kind"));
     config.run.params =
         params(&json!({"max_tokens": 9, "parallel_tool_calls": true, "tool_choice": named("look")}));
@@ -260,12 +259,10 @@ async fn tools_for_a_model_without_tool_support_are_described_in_the_prompt_or_f
     let ended = ask(&worker(&server, config)).await;
     assert_eq!(ended.text(), "fine");
     assert_eq!(ended.outcome.tool_iterations, 1);
-    let warnings = ended.warnings();
-    assert!(warnings.iter().any(|text| text.contains("the model does not support tools")), "{warnings:?}");
     let posts = server.posts();
-    assert_eq!(posts.len(), 3, "one rejection, two turns");
-    assert_eq!(roles(&posts[2].body), "system user assistant user");
-    assert!(posts[2].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[2].body);
+    assert_eq!(posts.len(), 2, "two turns");
+    assert_eq!(roles(&posts[1].body), "system user assistant user");
+    assert!(posts[1].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[1].body);
 }
 
 #[tokio::test]
@@ -436,7 +433,7 @@ fn recorded_rejections_are_recognised() {
     ] {
         let body = std::fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let error = classify_http_error(Tables::default(), status, &body);
-        let found = next_body_fallback(&request, BodyForm::default(), &error, Fallback::On);
+        let found = next_body_fallback(&request, BodyForm::default(), &error);
         assert_eq!(found, expected, "{file}: {}", error.message);
     }
 }
@@ -445,7 +442,7 @@ fn recorded_rejections_are_recognised() {
 #[tokio::test]
 async fn rejected_bodies_are_changed_for_the_responses_api() {
     type IsRejected = fn(&Value) -> bool;
-    let cases: [(&'static str, Value, IsRejected); 5] = [
+    let cases: [(&'static str, Value, IsRejected); 4] = [
         ("Unknown parameter: 'tool_choice'", json!({"tool_choice": "required"}), |body| {
             body.get("tool_choice").is_some()
         }),
@@ -458,7 +455,6 @@ async fn rejected_bodies_are_changed_for_the_responses_api() {
         ("parallel_tool_calls is not known", json!({"parallel_tool_calls": true}), |body| {
             body.get("parallel_tool_calls").is_some()
         }),
-        ("m does not support tools", json!({}), |body| body.get("tools").is_some()),
     ];
     for (message, extra, is_rejected) in cases {
         let server = Server::answering(move |_, request| {
@@ -470,7 +466,6 @@ async fn rejected_bodies_are_changed_for_the_responses_api() {
         });
         let mut config = WorkerConfig { api: Api::Responses, ..config_for(Dialect::default()) };
         config.run.params = params(&extra);
-        config.run.fallback = Fallback::On;
         let ended = ask(&worker(&server, config)).await;
         assert_eq!(ended.text(), "fine", "{message}");
         assert_eq!(server.posts().len(), 2, "{message}");

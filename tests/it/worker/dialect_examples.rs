@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use deftool_chat::{Dialect, Dialects, ErrorMeaning, FinishMeaning};
-use deftool_test_support::server::{Answer, Server, delta, finish};
-use serde_json::Value;
+use deftool_chat::{Api, BodyFallback, Dialect, Dialects, ErrorMeaning, ErrorRow, Example, FinishMeaning};
+use deftool_test_support::server::{Answer, Received, Server, call, delta, encode_events, event, finish};
+use serde_json::{Value, json};
 
+use super::harness::{api_path, turn};
 use crate::support::project::{Project, command_in};
 
 /// A first answer of a server, and how the request must end: the state, the kind of a failure or the finish reason of a
@@ -48,8 +49,8 @@ fn play(case: Case) -> Option<String> {
     (found != expected).then(|| format!("{dialect:?}: {name}: {found:?}, expected {expected:?}: {end}"))
 }
 
-/// Plays cases on a few threads, because each of them is a process that waits.
-fn play_all(cases: Vec<Case>) {
+/// Plays cases on a few threads, because each of them is a process that waits. `play` returns what is wrong.
+fn play_all<C: Send>(cases: Vec<C>, play: impl Fn(C) -> Option<String> + Sync) {
     assert!(cases.len() > 20, "{}", cases.len());
     let cases = Mutex::new(cases);
     let wrong = Mutex::new(Vec::new());
@@ -75,7 +76,9 @@ fn errors_mean_what_their_rows_say() {
             let (Some(meaning), Some(example)) = (row.means, &row.example) else { continue };
             let expected = match meaning {
                 ErrorMeaning::Overflow => ("failed", "context_overflow", 1),
-                ErrorMeaning::Quota | ErrorMeaning::Unauthorized => ("failed", "http_error", 1),
+                ErrorMeaning::Quota | ErrorMeaning::Unauthorized | ErrorMeaning::NoTools => {
+                    ("failed", "http_error", 1)
+                }
                 // The next request is accepted.
                 ErrorMeaning::Busy
                 | ErrorMeaning::Temporary
@@ -88,7 +91,7 @@ fn errors_mean_what_their_rows_say() {
             cases.push(Case { name: body.to_string(), dialect, answer, expected });
         }
     }
-    play_all(cases);
+    play_all(cases, play);
 }
 
 #[test]
@@ -109,7 +112,77 @@ fn finish_reasons_mean_what_their_rows_say() {
             }
         }
     }
-    play_all(cases);
+    play_all(cases, play);
+}
+
+/// A first reply with two calls: alone, or with everything that a server may not take back.
+fn calling(api: Api, has_state: bool) -> Answer {
+    let calls = [0, 1].map(|index| {
+        let mut called = call(index, "picture", "{}");
+        called["choices"][0]["delta"]["tool_calls"][0]["id"] = json!(format!("call:{index}"));
+        called
+    });
+    let state = [json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}), delta("Looking.")];
+    let state = state.into_iter().filter(|_| has_state);
+    let chunks: Vec<Value> = state.chain(calls).chain([finish("tool_calls")]).collect();
+    let mut events = encode_events(api, &chunks);
+    for event in events.iter_mut().filter(|event| event["item"]["type"] == "reasoning") {
+        event["item"]["encrypted_content"] = json!("e");
+    }
+    events.iter().map(event).fold(Answer::stream(), Answer::piece).done()
+}
+
+/// What a server refuses is changed as one of its rows says, and is taken then.
+#[test]
+fn changes_follow_as_their_rows_say() {
+    let rows =
+        Dialects::built_in().iter().flat_map(|dialect| dialect.own_errors().map(move |row| (dialect, row)));
+    let rows: Vec<(Dialect, &ErrorRow)> = rows.filter(|(_, row)| !row.send.is_empty()).collect();
+    play_all(rows, |(dialect, row)| {
+        let Some(example) = &row.example else { return Some(format!("{dialect:?}: {row:?}: no example")) };
+        let forms = [
+            (Api::ChatCompletions, false),
+            (Api::ChatCompletions, true),
+            (Api::Responses, true),
+            (Api::Messages, true),
+        ];
+        let found = forms.map(|(api, has_state)| changes(dialect, example, (api, has_state)));
+        let follows = |change: &BodyFallback| found.iter().any(|found| found.contains(&*change.describe()));
+        (!row.send.iter().any(follows)).then(|| format!("{dialect:?}: {row:?}: {found:#?}"))
+    });
+}
+
+/// Returns the events of a request whose second body is refused like this, if the third one completes it.
+fn changes(dialect: Dialect, example: &Example, (api, has_state): (Api, bool)) -> String {
+    let refusal = Answer::json(example.status, &example.body());
+    let requests = AtomicUsize::new(0);
+    let server = Server::answering(move |_, request| {
+        let path = request.path();
+        let Some(of_path) = Api::ALL.into_iter().find(|api| path.ends_with(api_path(*api))) else {
+            return Answer::error(404, &[], "not here");
+        };
+        match requests.fetch_add(1, Ordering::SeqCst) {
+            0 => calling(api, has_state),
+            1 => refusal.clone(),
+            _ => turn(of_path, "fine", &[]),
+        }
+    });
+    let project = Project::with_worker(&format!(
+        r#"(defworker :name "w" :endpoint "{}" :model "m" :dialect {} :api {} :system "Be kind."
+            :system-messages separate :bios-budget tail :params (:max-tokens 50))
+           (deftool :name "picture" :description "A picture." :effect pure :args ((:name "of" :optional t)))"#,
+        server.endpoint(),
+        dialect.name(),
+        api.as_str()
+    ));
+    let image = r"'\137PNG\r\n\26\n' .. string.rep('tool', 500)";
+    project.write("scripts/picture.lua", format!("return function(of) return tool.image({image}) end\n"));
+    project.write("photo.png", [b"\x89PNG\r\n\x1a\n".as_slice(), &b"user".repeat(500)].concat());
+    let ended = project.run(&["run", "Look.", "-f", "photo.png", "--json", "--no-stdin", "--trust"]);
+    // Ollama also has a page about its model.
+    let is_request = |post: &&Received| Api::ALL.iter().any(|api| post.path().ends_with(api_path(*api)));
+    let requests = server.posts().iter().filter(is_request).count();
+    if ended.code == Some(0) && requests == 3 { ended.stdout } else { String::new() }
 }
 
 /// A project and a user name an error that deftool does not know, with the row that the error suggests.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use deftool_chat::Api;
 use deftool_chat::request::{Approval, Event, FailReason, FailureKind, FinalState};
 use deftool_lang::schema::{Arguments, Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
@@ -257,4 +258,18 @@ fn every_kind_of_failure_is_described() {
     described.sort_unstable();
     kinds.sort_unstable();
     assert_eq!(described, kinds);
+}
+
+#[tokio::test]
+async fn a_reply_of_another_api_is_named() {
+    for api in Api::ALL {
+        for other in Api::ALL.into_iter().filter(|other| *other != api) {
+            let server = Server::script([turn(other, "fine", &[])]);
+            let ended = ask(&worker(&server, over(api))).await;
+            let (_, kind, detail, _) = ended.failed();
+            let advice = format!("set the worker's `:api` to `{}`", other.as_str());
+            assert!(kind == "empty_stream" && detail.contains(&advice), "{api:?}: {other:?}: {detail}");
+            assert_eq!(server.posts().len(), 1, "{api:?}: {other:?}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use deftool_chat::Api;
 use deftool_chat::request::{Event, FinishReason};
+use deftool_lang::spec::{BiosBudget, StringResults};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish, usage, without_budget};
 use deftool_worker::{SubmitRequest, Worker};
@@ -93,7 +94,7 @@ fn check_conversation(body: &Value) {
     let messages = wire::messages(body).unwrap();
     let at = messages.iter().position(|message| message["role"] == "assistant").unwrap();
     let [assistant, first, second] = &messages[at..] else { panic!("{messages:?}") };
-    assert_eq!(assistant["content"], "Looking.");
+    assert_eq!(assistant["content"], "Looking. ");
     let calls = assistant["tool_calls"].as_array().unwrap();
     let names: Vec<&Value> = calls.iter().map(|call| &call["function"]["name"]).collect();
     assert_eq!(names, ["look", "look"], "the exit call is not part of the conversation");
@@ -195,5 +196,28 @@ async fn a_call_context_contains_the_request_and_the_limit() {
     assert_eq!(limits, [("look", of_worker), ("slow", of_tool)], "the tool's own limit wins");
     for (_, context) in seen.iter() {
         assert_eq!((context.request_id.as_str(), context.job_name.as_str()), (id.as_str(), "job"));
+    }
+}
+
+/// A server finds a text in its cache only if it is unchanged, and some require the content of an empty result.
+#[tokio::test]
+async fn text_and_empty_results_go_back_as_they_came() {
+    for api in Api::ALL {
+        let text = "\n Looking. \n";
+        let server = Server::script([turn(api, text, &[("look", "{}")]), turn(api, "fine", &[])]);
+        let empty = toolbox(FakeTools(|_: ToolCall, _| async { Ok(json!("")) }));
+        let mut config = over(api);
+        config.run.string_results = StringResults::Raw;
+        config.run.bios_budget = BiosBudget::Head;
+        let worker = Worker::start(config, empty, http(&server.endpoint(), None));
+        ask(&worker).await;
+        let sent = server.posts()[1].body.to_string();
+        assert!(sent.contains(&json!(text).to_string()), "{api:?}: {sent}");
+        let result = match api {
+            Api::ChatCompletions => r#""tool_call_id":"call_0","content":"""#,
+            Api::Responses => r#""output":"""#,
+            Api::Messages => r#""content":"""#,
+        };
+        assert!(sent.contains(result), "{api:?}: {sent}");
     }
 }

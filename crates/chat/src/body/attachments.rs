@@ -62,7 +62,7 @@ pub(super) fn sent_attachments<'m>(
         .map(|(number, message)| selection.select(number, message))
         .collect();
     sent.reverse();
-    let is_text = form.fallbacks.has(BodyFallback::NoTools) || form.fallbacks.has(BodyFallback::PlainRoles);
+    let is_text = request.writes_calls(form.fallbacks);
     if form.effective_api() == Api::ChatCompletions && !is_text {
         sent = moved_after_results(sent);
     }

@@ -28,8 +28,6 @@ pub enum BodyFallback {
     SystemAsUser,
     /// Sends calls and results as text, so that only user and assistant messages alternate.
     PlainRoles,
-    /// Omits the tools and describes them in the prompt.
-    NoTools,
     /// Sends an empty string in place of null, as the text of a message that only calls tools.
     EmptyContent,
     /// Uses the responses API.
@@ -68,7 +66,7 @@ pub enum BodyFallback {
 
 impl BodyFallback {
     /// All body fallbacks, except those without an optional member.
-    pub const OTHERS: [Self; 24] = [
+    pub const OTHERS: [Self; 23] = [
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
         Self::ToolAlone,
@@ -77,7 +75,6 @@ impl BodyFallback {
         Self::SystemFirst,
         Self::SystemAsUser,
         Self::PlainRoles,
-        Self::NoTools,
         Self::EmptyContent,
         Self::UseResponses,
         Self::EmptyReasoning,
@@ -112,7 +109,6 @@ impl BodyFallback {
             Self::SystemFirst => "with one system message at the start",
             Self::SystemAsUser => "with the system messages in the first user message",
             Self::PlainRoles => "with calls and results as text",
-            Self::NoTools => "without tools, which the prompt describes",
             Self::EmptyContent => "with empty strings in place of null",
             Self::UseResponses => "to the responses API",
             Self::EmptyReasoning => "with an empty reasoning_content where none was received",
@@ -150,7 +146,6 @@ impl BodyFallback {
             Self::PlainRoles => {
                 "a server or template that rejects roles or the order of calls and results, if no other order helps"
             }
-            Self::NoTools => "a model without tool support; only with `:fallback on`",
             Self::EmptyContent => "a server that rejects null as the text of a message",
             Self::UseResponses => "a model whose tools need the responses API",
             Self::EmptyReasoning => "400 that reports a missing `reasoning_content`",
@@ -240,9 +235,9 @@ mod tests {
     #[test]
     fn fallbacks_are_serialised_as_a_list() {
         let fallbacks =
-            BodyFallbacks::default().with(BodyFallback::without("seed")).with(BodyFallback::NoTools);
+            BodyFallbacks::default().with(BodyFallback::without("seed")).with(BodyFallback::NoImages);
         let text = serde_json::to_string(&fallbacks).unwrap();
-        assert_eq!(text, r#"["no_tools",{"without":"seed"}]"#);
+        assert_eq!(text, r#"["no_images",{"without":"seed"}]"#);
         assert_eq!(serde_json::from_str::<BodyFallbacks>(&text).unwrap(), fallbacks);
         let old: BodyFallbacks = serde_json::from_str(r#"["token_limit"]"#).unwrap();
         assert_eq!(old, BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens));

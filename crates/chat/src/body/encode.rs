@@ -102,7 +102,7 @@ impl BodyEncoder {
         let format = format_of(api);
         let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
         let (returned, unsent) = sent_attachments(returned, request, form);
-        let messages = shape_messages(&returned, form.fallbacks);
+        let messages = shape_messages(&returned, request.writes_calls(form.fallbacks), form.fallbacks);
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
         let (first, rest) = messages.split_at(leading);

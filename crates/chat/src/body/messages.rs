@@ -178,7 +178,7 @@ fn assistant_blocks(content: &str, calls: &[MessageToolCall], received: Option<&
         return blocks;
     }
     // The last text of a conversation must not end with blanks.
-    let text = messages_blocks(content.trim_end(), &[]);
+    let text = messages_blocks(if calls.is_empty() { content.trim_end() } else { content }, &[]);
     let calls = calls.iter().map(|call| {
         let input = object_of(&call.function.arguments);
         json!({ "type": "tool_use", "id": call.id, "name": call.function.name, "input": input })
@@ -188,14 +188,16 @@ fn assistant_blocks(content: &str, calls: &[MessageToolCall], received: Option<&
 }
 
 fn result_block(id: &str, content: &str, attachments: &[Attachment]) -> Value {
+    // Some servers require the content of an empty result, too.
+    let shown = if attachments.is_empty() {
+        json!(content)
+    } else {
+        Value::from(messages_blocks(content, attachments))
+    };
     let mut block = Map::new();
     block.insert(String::from("type"), json!("tool_result"));
     block.insert(String::from("tool_use_id"), json!(id));
-    if !attachments.is_empty() {
-        block.insert(String::from("content"), Value::from(messages_blocks(content, attachments)));
-    } else if !content.is_empty() {
-        block.insert(String::from("content"), json!(content));
-    }
+    block.insert(String::from("content"), shown);
     if is_error_result(content) {
         block.insert(String::from("is_error"), json!(true));
     }

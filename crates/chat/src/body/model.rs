@@ -28,6 +28,16 @@ pub struct ChatRequest {
     /// there are no tools. [`OWN_MEMBERS`](crate::OWN_MEMBERS) are ignored.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
+    /// The prompt describes the tools, so that none are sent, and the model writes its calls as text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub describes_tools: bool,
+}
+
+impl ChatRequest {
+    /// Whether calls and results are sent as text.
+    pub(super) fn writes_calls(&self, fallbacks: BodyFallbacks) -> bool {
+        self.describes_tools || fallbacks.has(BodyFallback::PlainRoles)
+    }
 }
 
 /// The form of a body: the API, the server's capabilities, and the fallbacks after rejected requests.

@@ -388,9 +388,12 @@ mod tests {
         );
         assert_eq!(of(BodyFallback::without("parallel_tool_calls"), &["parallel_tool_calls"]), [json!(null)]);
         assert_eq!(of(BodyFallback::without("return_progress"), &["return_progress"]), [json!(null)]);
-        let sent = of(BodyFallback::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
-        assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
-        assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);
+        let described = ChatRequest { describes_tools: true, tools: Vec::new(), ..request.clone() };
+        let sent = body_of(&described);
+        for name in ["tools", "tool_choice", "parallel_tool_calls"] {
+            assert_eq!(sent[name], json!(null), "{name}");
+        }
+        assert!(!sent["input"].to_string().contains("function_call"), "{sent}");
         // The tool is forced until it has been called.
         let Message::Assistant { tool_calls, .. } = Arc::make_mut(&mut request.messages[1]) else { panic!() };
         tool_calls[0] = MessageToolCall::new("1", "f", "{}");

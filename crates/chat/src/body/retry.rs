@@ -7,7 +7,6 @@
 //! A rejection is recognised by a row of the dialect, or by the member that the server's message names. Prompts cannot
 //! trigger a fallback: only the server's message is searched, and only for members that were sent.
 
-use deftool_lang::spec::Fallback;
 use serde_json::Value;
 
 use super::change::{BodyFallback, BodyFallbacks};
@@ -41,17 +40,16 @@ const VALUE_REJECTIONS: [&str; 18] = [
 ];
 
 /// Returns the next change to `request`, which was sent in `form` and rejected with `error`. Returns `None` if no known
-/// change may help. Tools are omitted only if calls are also read from unmarked text.
+/// change may help.
 pub fn next_body_fallback(
     request: &ChatRequest,
     form: BodyForm,
     error: &ServerError,
-    fallback: Fallback,
 ) -> Option<BodyFallback> {
     let sent = request.encode_body(form);
     let rejection = Rejection { sent: &sent, message: error.message.to_ascii_lowercase() };
     let changes_body = |fallback: &BodyFallback| request.encode_body(form.after(*fallback, request)) != sent;
-    rejection.candidates(form.fallbacks, error, fallback).into_iter().find(changes_body)
+    rejection.candidates(form.fallbacks, error).into_iter().find(changes_body)
 }
 
 /// A rejected request and the server's message.
@@ -71,20 +69,11 @@ impl Rejection<'_> {
     }
 
     /// Returns the fallbacks that may help, the most likely first.
-    fn candidates(
-        &self,
-        applied: BodyFallbacks,
-        error: &ServerError,
-        fallback: Fallback,
-    ) -> Vec<BodyFallback> {
+    fn candidates(&self, applied: BodyFallbacks, error: &ServerError) -> Vec<BodyFallback> {
         let status = error.code.unwrap_or_default();
         // The texts of rows are specific enough; older llama.cpp versions send those of chat templates with status 500.
         let is_final = matches!(status, 401 | 403 | 408 | 409 | 429 | 503);
-        let may_help = |change: &&BodyFallback| match change {
-            BodyFallback::NoTools => self.has("tools") && fallback == Fallback::On,
-            _ => !is_final,
-        };
-        let mut candidates: Vec<BodyFallback> = error.changes.iter().filter(may_help).copied().collect();
+        let mut candidates = if is_final { Vec::new() } else { error.changes.to_vec() };
         if !matches!(status, 400 | 422) && error.kind != ServerErrorKind::Rejected {
             return candidates;
         }

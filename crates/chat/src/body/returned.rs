@@ -145,7 +145,7 @@ fn content_with_parts(text: &str, may_be_null: bool, parts: &[Value]) -> Value {
         return if text.is_empty() && may_be_null { Value::Null } else { Value::from(text) };
     }
     let whole: String = parts.iter().filter_map(text_of).collect();
-    if whole.trim() == text {
+    if whole.trim() == text.trim() {
         return Value::Array(parts.to_vec());
     }
     let others = parts.iter().filter(|part| text_of(part).is_none()).cloned();
@@ -174,7 +174,7 @@ pub(super) fn response_items(
         let parts = item.get("content").and_then(Value::as_array).into_iter().flatten();
         parts.filter_map(|part| part.get("text").or_else(|| part.get("refusal"))?.as_str())
     });
-    if kept.is_empty() || texts.collect::<String>().trim() != content {
+    if kept.is_empty() || texts.collect::<String>().trim() != content.trim() {
         return None;
     }
     // Without storage, a server does not find a reasoning item by its id, nor the one that belongs to another item.
@@ -216,7 +216,7 @@ pub(super) fn message_blocks(
         let text = block.get("text").and_then(Value::as_str);
         text.filter(|_| kind_of(block) == "text").map(str::to_owned)
     };
-    if kept.is_empty() || kept.iter().filter_map(text_of).collect::<String>().trim() != content {
+    if kept.is_empty() || kept.iter().filter_map(text_of).collect::<String>().trim() != content.trim() {
         return None;
     }
     kept.retain(|block| text_of(block).is_none_or(|text| !text.trim().is_empty()));
@@ -272,10 +272,17 @@ fn items_with_calls(items: &[Value], calls: &[MessageToolCall], form: &CallItem)
     if !others.is_empty() && others.len() != unmatched {
         return None;
     }
-    let mut kept = Vec::with_capacity(items.len());
+    let is_reasoning = |item: &Value| kind_of(item) == "reasoning";
+    let mut kept: Vec<Value> = Vec::with_capacity(items.len());
+    let mut follows_left_out = false;
     for (item, found) in items.iter().zip(found) {
         if !is_call(&item) {
+            // The reasoning for a call that is left out: the API takes no two of them without an item in between.
+            while follows_left_out && is_reasoning(item) && kept.last().is_some_and(is_reasoning) {
+                kept.pop();
+            }
             kept.push(item.clone());
+            follows_left_out = false;
         } else if let Some(call) = found.or_else(|| others.pop_front()) {
             let is_renamed = || item.get("name").and_then(Value::as_str) != Some(call.function.name.as_str());
             if found.is_none() && is_renamed() {
@@ -286,6 +293,9 @@ fn items_with_calls(items: &[Value], calls: &[MessageToolCall], form: &CallItem)
             members.insert(String::from(form.id), Value::from(call.id.as_str()));
             members.insert(String::from(form.arguments), (form.convert)(&call.function.arguments));
             kept.push(item);
+            follows_left_out = false;
+        } else {
+            follows_left_out = true;
         }
     }
     Some(kept)

@@ -45,7 +45,7 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
 
 /// Returns the tools and the choice that the server accepts.
 fn chosen(request: &ChatRequest, form: BodyForm) -> (Vec<&Value>, Option<Value>) {
-    if request.tools.is_empty() || form.fallbacks.has(BodyFallback::NoTools) {
+    if request.tools.is_empty() {
         return (Vec::new(), None);
     }
     let all: Vec<&Value> = request.tools.iter().collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::known::{Dialect, Dialects};
-use super::rows::DelayRow;
+use super::rows::{DelayRow, Rows};
 
 /// Maximum nesting of a body that is searched.
 const MAX_DEPTH: usize = 16;
@@ -13,8 +13,8 @@ const MAX_DEPTH: usize = 16;
 impl Dialect {
     /// Returns the delay that the body of an error names. `message`: its message.
     pub(crate) fn delay(self, body: &Value, message: &str) -> Option<Duration> {
-        let others = Dialects::built_in().layers().flat_map(|rows| &rows.delays);
-        let rows = self.layers().flat_map(|rows| &rows.delays).chain(others);
+        let others = Dialects::built_in().layers().flat_map(Rows::delays);
+        let rows = self.layers().flat_map(Rows::delays).chain(others);
         rows.into_iter().find_map(|row| row.delay(body, message))
     }
 }

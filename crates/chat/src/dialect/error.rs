@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::known::{ANY, Dialect, Dialects};
-use super::rows::{ErrorMeaning, ErrorRow};
+use super::rows::{ErrorMeaning, ErrorRow, Rows};
 use crate::body::change::BodyFallback;
 use crate::finish::FinishMeaning;
 
@@ -76,7 +76,7 @@ impl Tables {
             dialect.own_errors().filter(move |row| dialect.name() == ANY || row.names_text())
         });
         let of_vendor = self.vendor.into_iter().flat_map(Dialect::own_errors);
-        self.dialect.layers().flat_map(|rows| &rows.errors).chain(of_vendor).chain(others)
+        self.dialect.layers().flat_map(Rows::errors).chain(of_vendor).chain(others)
     }
 }
 

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use deftool_lang::spec::{self, Api, DialectSpec, FileKind};
-use deftool_lang::syntax::parse;
-use deftool_lang::text::Sources;
+use deftool_lang::spec::{self, Api, DialectSpec};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::Map;
 
 use super::feature::Feature;
 use super::rows::{
-    CallIds, DelayRow, Details, ErrorRow, FeatureRow, ImageLimits, ModelRow, Probe, ReasoningScope, Rows,
+    AfterErrors, CallIds, DelayRow, Details, ErrorRow, ErrorRows, FeatureRow, ImageLimits, ModelRow, Probe,
+    ReasoningScope, Rows, read_rows,
 };
 use crate::fallback::{FormSet, Forms};
 use crate::finish::FinishMeaning;
@@ -95,12 +94,12 @@ impl Dialect {
 
     /// The rows about errors of this dialect alone.
     pub fn own_errors(self) -> impl Iterator<Item = &'static ErrorRow> {
-        self.own().flat_map(|rows| &rows.errors)
+        self.own().flat_map(Rows::errors)
     }
 
     /// The rows about delays of this dialect alone.
     pub fn own_delays(self) -> impl Iterator<Item = &'static DelayRow> {
-        self.own().flat_map(|rows| &rows.delays)
+        self.own().flat_map(Rows::delays)
     }
 
     /// The finish reasons of this dialect alone, with their meanings and sources.
@@ -159,9 +158,8 @@ impl Dialect {
 
     /// Returns the rows about the models with this name: those of the dialect, then those of all.
     fn of_model(self, model: &str) -> impl Iterator<Item = &'static ModelRow> {
-        let model = model.to_ascii_lowercase();
         let rows = self.layers().chain(Dialects::built_in().layers()).flat_map(|rows| &rows.models);
-        rows.filter(move |row| row.names.iter().any(|name| begins_word(&model, name)))
+        rows.filter(move |row| row.names.iter().any(|name| begins_word(model, name)))
     }
 
     /// The tables of the dialect alone: those of a user, then those that are built in.
@@ -179,12 +177,15 @@ impl Dialect {
     }
 }
 
-/// Whether a word of `name` begins with `start`. Both are in lower case. Versions are written with dots or dashes.
+/// Whether a word of `name` begins with `start`, in any case. Versions are written with dots or dashes.
 fn begins_word(name: &str, start: &str) -> bool {
-    let (name, start) = (name.replace('.', "-"), start.replace('.', "-"));
-    name.match_indices(&start).any(|(at, _)| {
-        !name.get(..at).unwrap_or_default().ends_with(|before: char| before.is_ascii_alphanumeric())
-    })
+    let is_equal =
+        |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || matches!((a, b), (b'.', b'-') | (b'-', b'.'));
+    let name = name.as_bytes();
+    let is_start =
+        |at: usize| !at.checked_sub(1).and_then(|at| name.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+    let mut words = name.windows(start.len().max(1)).enumerate().filter(|(at, _)| is_start(*at));
+    !start.is_empty() && words.any(|(_, word)| word.iter().zip(start.as_bytes()).all(is_equal))
 }
 
 impl Default for Dialect {
@@ -267,10 +268,8 @@ pub struct Dialects {
 impl Dialects {
     /// The built-in dialects. They are read when they are first used.
     pub fn built_in() -> &'static Self {
-        static BUILT_IN: LazyLock<Dialects> = LazyLock::new(|| {
-            let specs: Vec<DialectSpec> = FILES.iter().flat_map(|text| read(text)).collect();
-            Dialects::of(&named_rows(&specs))
-        });
+        static BUILT_IN: LazyLock<Dialects> =
+            LazyLock::new(|| Dialects::of(&FILES.iter().flat_map(|text| read(text)).collect::<Vec<_>>()));
         &BUILT_IN
     }
 
@@ -280,7 +279,7 @@ impl Dialects {
         if own.is_empty() {
             return Self::built_in().clone();
         }
-        let mut tables = named_rows(own);
+        let mut tables: Vec<NamedRows> = own.iter().map(rows_of).collect();
         for dialect in &Self::built_in().all {
             tables.extend(dialect.0.layers.first().map(|rows| (dialect.0.name.clone(), Arc::clone(rows))));
         }
@@ -288,7 +287,7 @@ impl Dialects {
     }
 
     /// `tables`: the rows of each dialect, those that come first before others of the same name.
-    fn of(tables: &[(String, Arc<Rows>)]) -> Self {
+    fn of(tables: &[NamedRows]) -> Self {
         let mut all: Vec<Dialect> = Vec::new();
         for (name, _) in tables {
             if !all.iter().any(|known| known.name() == name) {
@@ -320,8 +319,7 @@ impl Dialects {
 
     /// Returns the dialect of the vendor of a model.
     pub fn of_model(&self, model: &str) -> Option<Dialect> {
-        let model = model.to_ascii_lowercase();
-        let is_it = |name: &String| begins_word(&model, name);
+        let is_it = |name: &String| begins_word(model, name);
         self.iter().find(|dialect| dialect.own().flat_map(|rows| &rows.model_names).any(is_it))
     }
 
@@ -349,25 +347,28 @@ impl Default for Dialects {
     }
 }
 
+/// The tables of one form, under its name.
+type NamedRows = (String, Arc<Rows>);
+
 /// Reads the dialects of a built-in file.
-fn read(text: &str) -> Vec<DialectSpec> {
-    let source = Sources::default().id_ahead(0);
-    let (tree, _) = parse(source, text);
-    let (definitions, _) = spec::lower(source, text, &tree, FileKind::Specs);
-    definitions.dialects
+fn read(text: &'static str) -> impl Iterator<Item = NamedRows> {
+    let forms = spec::read_dialects(text, |key| !ErrorRows::has(key)).into_iter();
+    forms.map(move |DialectSpec { name, rows, .. }| {
+        let after_errors = AfterErrors::built_in(text, &name.value);
+        (name.value, Arc::new(Rows { after_errors, ..read_rows(rows) }))
+    })
 }
 
-fn named_rows(specs: &[DialectSpec]) -> Vec<(String, Arc<Rows>)> {
-    let rows = |spec: &DialectSpec| {
-        // A value that no table takes was reported when the form was read.
-        let rows = serde_json::from_value(Value::Object(spec.rows.clone())).unwrap_or_default();
-        (spec.name.value.clone(), Arc::new(rows))
-    };
-    specs.iter().map(rows).collect()
+/// Returns the tables of a user's form.
+fn rows_of(spec: &DialectSpec) -> NamedRows {
+    let (after_errors, rows): (Map<_, _>, _) =
+        spec.rows.clone().into_iter().partition(|(key, _)| ErrorRows::has(key));
+    let after_errors = read_rows::<ErrorRows>(after_errors).into();
+    (spec.name.value.clone(), Arc::new(Rows { after_errors, ..read_rows(rows) }))
 }
 
 /// Returns the tables of `name`, then those of the dialects that it is like.
-fn layers(tables: &[(String, Arc<Rows>)], name: &str) -> Vec<Arc<Rows>> {
+fn layers(tables: &[NamedRows], name: &str) -> Vec<Arc<Rows>> {
     let mut layers = Vec::new();
     let mut names = vec![name];
     while let Some(name) = names.last().copied() {

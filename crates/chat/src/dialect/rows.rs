@@ -1,12 +1,13 @@
 //! The tables of a dialect, as its spec form holds them. `deftool_lang::spec::reference` documents the keys.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use deftool_lang::spec::{Api, parse_duration};
+use deftool_lang::spec::{Api, read_dialects};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer};
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer};
+use serde_json::{Map, Value};
 
 use super::feature::{Feature, Support};
 use crate::body::change::BodyFallback;
@@ -30,11 +31,72 @@ pub(super) struct Rows {
     pub(super) reasoning: Option<ReasoningScope>,
     pub(super) image_limits: Option<ImageLimits>,
     pub(super) features: Vec<FeatureRow>,
-    pub(super) errors: Vec<ErrorRow>,
     pub(super) finish: Vec<FinishRow>,
-    pub(super) delays: Vec<DelayRow>,
     pub(super) models: Vec<ModelRow>,
     pub(super) source: Option<String>,
+    #[serde(skip)]
+    pub(super) after_errors: AfterErrors,
+}
+
+/// The rows that are needed after an error: half of the built-in text, which is read then.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct AfterErrors {
+    rows: OnceLock<ErrorRows>,
+    /// The built-in text, and the name of the dialect in it.
+    text: Option<(&'static str, String)>,
+}
+
+/// The keys of [`AfterErrors`].
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorRows {
+    pub(super) errors: Vec<ErrorRow>,
+    pub(super) delays: Vec<DelayRow>,
+}
+
+impl ErrorRows {
+    /// Whether a key is one of them.
+    pub(super) fn has(key: &str) -> bool {
+        matches!(key, "errors" | "delays")
+    }
+}
+
+impl Rows {
+    pub(super) fn errors(&self) -> &[ErrorRow] {
+        &self.after_errors.read().errors
+    }
+
+    pub(super) fn delays(&self) -> &[DelayRow] {
+        &self.after_errors.read().delays
+    }
+}
+
+impl AfterErrors {
+    /// The rows in the built-in dialect `name` of `text`.
+    pub(super) fn built_in(text: &'static str, name: &str) -> Self {
+        Self { rows: OnceLock::new(), text: Some((text, name.to_owned())) }
+    }
+
+    pub(super) fn read(&self) -> &ErrorRows {
+        self.rows.get_or_init(|| {
+            let found = self.text.as_ref().and_then(|(text, name)| {
+                let dialects = read_dialects(text, |key| key == "name" || ErrorRows::has(key));
+                dialects.into_iter().find(|dialect| dialect.name.value == *name)
+            });
+            found.map(|dialect| read_rows(dialect.rows)).unwrap_or_default()
+        })
+    }
+}
+
+impl From<ErrorRows> for AfterErrors {
+    fn from(rows: ErrorRows) -> Self {
+        Self { rows: OnceLock::from(rows), text: None }
+    }
+}
+
+/// Reads tables. The form was read by the same keys: see the test `every_key_of_the_language_is_read`.
+pub(super) fn read_rows<T: DeserializeOwned + Default>(rows: Map<String, Value>) -> T {
+    serde_json::from_value(Value::Object(rows)).unwrap_or_default()
 }
 
 /// What only one server program answers: a header or an owner in the list of models, or a page.
@@ -153,6 +215,8 @@ pub enum ErrorMeaning {
     Rejected,
     /// The server could not parse the call that its model wrote.
     UnparsedCall,
+    /// The model or its server takes no tools.
+    NoTools,
 }
 
 /// What a server sends.
@@ -167,7 +231,7 @@ pub struct Example {
     r#type: Option<String>,
     body: Option<Value>,
     /// The delay that the body names.
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, deserialize_with = "seconds")]
     pub wait: Option<Duration>,
 }
 
@@ -245,7 +309,6 @@ fn words<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Res
     names.into_iter().map(word).collect()
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_duration(&text).map(Some).ok_or_else(|| D::Error::custom("not a duration"))
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Duration::try_from_secs_f64(f64::deserialize(deserializer)?).ok())
 }

@@ -135,9 +135,15 @@ pub(super) fn append_answered(
             (call, Message::Tool { tool_call_id, content, attachments })
         })
         .unzip();
-    let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls, received };
+    let reply = Message::Assistant { content: reply_text(text).to_owned(), tool_calls: calls, received };
     let messages = std::iter::once(reply).chain(results).map(Arc::new).collect();
     conversation.extend(if parallel_tool_calls_supported { messages } else { pair_calls(messages) });
+}
+
+/// Returns the text of a reply for the conversation: as it came, so that the server finds it in its cache. Blanks alone are
+/// no text.
+pub(super) fn reply_text(text: &str) -> &str {
+    if text.trim().is_empty() { "" } else { text }
 }
 
 fn push_system(messages: &mut Vec<Arc<Message>>, content: String) {

@@ -22,9 +22,7 @@ pub(super) struct Partition<'a> {
 
 /// Sorts the calls of a reply by kind of tool.
 pub(super) fn partition<'a>(calls: impl IntoIterator<Item = &'a RawCall>, tools: &ToolSet) -> Partition<'a> {
-    let is_exit =
-        |call: &&RawCall| tools.called(&call.name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
-    let (exit, other) = calls.into_iter().partition(is_exit);
+    let (exit, other) = calls.into_iter().partition(|call: &&RawCall| tools.is_exit(&call.name));
     Partition { exit, other }
 }
 

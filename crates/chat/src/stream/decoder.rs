@@ -60,6 +60,8 @@ pub enum TransportEnd {
 pub struct StreamNotes {
     /// The start of an unrecognised body: the title of an HTML page, or up to 2 KiB of text.
     pub body_start: Option<String>,
+    /// The API whose reply an unrecognised body seems to be.
+    pub other_api: Option<Api>,
     /// The transport's error, if the connection broke.
     pub transport_error: Option<String>,
     /// Number of calls that the server repeated with the same id, name and arguments. They count once.
@@ -75,6 +77,7 @@ pub struct StreamNotes {
 /// A decoder for one reply.
 #[derive(Debug)]
 pub struct StreamDecoder {
+    api: Api,
     body: Body,
     reply: PartialReply,
 }
@@ -113,6 +116,7 @@ impl StreamDecoder {
         };
         let state = ReplyState::default();
         Self {
+            api,
             body: Body::Unknown(LeadingBlanks::default()),
             reply: PartialReply { state, api_decoder, body_start: Vec::new(), lost_frames: 0, half: None },
         }
@@ -175,6 +179,7 @@ impl StreamDecoder {
         };
         let body_start = (!self.reply.state.is_recognised() && !self.reply.body_start.is_empty())
             .then(|| text_of_body(&self.reply.body_start));
+        let other_api = body_start.as_deref().and_then(api_of).filter(|api| *api != self.api);
         let PartialReply { mut state, api_decoder, lost_frames, .. } = self.reply;
         let id = state.id.take();
         let (mut assembled, foreign_items, opaque) = api_decoder.finish(state.is_complete());
@@ -188,7 +193,15 @@ impl StreamDecoder {
         let mut reply = state.into_reply(assembled, lost_frames, transport_error.clone());
         reply.opaque = Box::new(opaque.unwrap_or_default());
         events.push(ChatEvent::Ended { reply });
-        StreamNotes { body_start, transport_error, repeated_calls, id, foreign_items, opaque_is_too_large }
+        StreamNotes {
+            body_start,
+            other_api,
+            transport_error,
+            repeated_calls,
+            id,
+            foreign_items,
+            opaque_is_too_large,
+        }
     }
 
     fn consume(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
@@ -210,6 +223,20 @@ impl StreamDecoder {
             Body::Unknown(_) | Body::Ignored => {}
         }
     }
+}
+
+/// Returns the API whose replies begin like this.
+fn api_of(body_start: &str) -> Option<Api> {
+    let text = body_start.replace(' ', "");
+    let begins = |api: &Api| {
+        let marks: &[&str] = match api {
+            Api::ChatCompletions => &["\"choices\":["],
+            Api::Responses => &["\"type\":\"response.", "\"object\":\"response\""],
+            Api::Messages => &["\"type\":\"message_start\"", "\"type\":\"message\",\"role\""],
+        };
+        marks.iter().any(|mark| text.contains(mark))
+    };
+    Api::ALL.into_iter().find(begins)
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -106,6 +106,7 @@ impl ErrorReport {
             Some(ErrorMeaning::Unauthorized) => ServerErrorKind::Unauthorized,
             Some(ErrorMeaning::Rejected) => ServerErrorKind::Rejected,
             Some(ErrorMeaning::UnparsedCall) => ServerErrorKind::UnparsedCall,
+            Some(ErrorMeaning::NoTools) => ServerErrorKind::NoTools,
             None => kind,
         };
         let delay = || {

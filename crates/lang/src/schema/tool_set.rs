@@ -207,6 +207,11 @@ impl ToolSet {
         Some((tool, Some(Repair::of_call(RepairKind::ControlTokenInName))))
     }
 
+    /// Whether a model calls an exit tool by `name`.
+    pub fn is_exit(&self, name: &str) -> bool {
+        self.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit)
+    }
+
     /// Iterates over the tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.entries.iter()

@@ -35,6 +35,15 @@ pub enum Api {
 impl Api {
     /// All APIs.
     pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Responses, Self::Messages];
+
+    /// The word in specs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat-completions",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+        }
+    }
 }
 
 /// A server that the worker starts and supervises: `:server (:command ["llama-server" …])`.

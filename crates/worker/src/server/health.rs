@@ -66,6 +66,7 @@ impl HealthChecker {
             key: options.key.clone(),
             connect: CONNECT,
             dialect: options.dialect,
+            dialects: options.dialects.clone(),
             ..EndpointOptions::default()
         };
         Ok(Self { base, prober, models, slots, endpoint_options })

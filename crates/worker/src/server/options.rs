@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deftool_chat::Dialect;
+use deftool_chat::{Dialect, Dialects};
 use deftool_lang::spec::ServerSpec;
 use deftool_lang::text::one_line;
 use deftool_record::Redactor;
@@ -34,6 +34,8 @@ pub struct ServerOptions {
     pub model: Option<String>,
     /// Dialect of the server; `None`: detected.
     pub dialect: Option<Dialect>,
+    /// The dialects that are detected.
+    pub dialects: Dialects,
     /// Limits, which only tests change.
     #[doc(hidden)]
     pub limits: ServerLimits,
@@ -104,6 +106,7 @@ impl ServerOptions {
             key: None,
             model: None,
             dialect: None,
+            dialects: Dialects::default(),
             limits: ServerLimits::default(),
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::BodyFallback;
-use deftool_chat::request::{Event, Fallback, RequestStatus};
+use deftool_chat::request::{Event, RequestStatus};
 use deftool_lang::spec::Timers;
 use deftool_lang::tool::ToolErrorKind;
 use serde_json::Value;
@@ -185,13 +185,9 @@ impl Exchange {
     }
 
     /// Returns the body fallback that must follow. `body_fallbacks` are those already in use.
-    pub(super) fn next_body_fallback(
-        &self,
-        body_fallbacks: &BodyFallbacks,
-        fallback: Fallback,
-    ) -> Option<BodyFallback> {
+    pub(super) fn next_body_fallback(&self, body_fallbacks: &BodyFallbacks) -> Option<BodyFallback> {
         let refused = self.script.refused.filter(|_| self.is_delivered() && self.streams)?;
-        refused.answer(&self.body, body_fallbacks, fallback)
+        refused.answer(&self.body, body_fallbacks)
     }
 
     /// Whether the answer reports that the model is loading.

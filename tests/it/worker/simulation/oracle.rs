@@ -184,7 +184,7 @@ fn of_status(
     let Some(exchange) = turn.exchanges.last() else { return again };
     let has = |feature: &str| exchange.script.has(feature);
     let is_read = exchange.is_delivered();
-    if exchange.next_body_fallback(&case.body_fallbacks, config.run.fallback).is_some() {
+    if exchange.next_body_fallback(&case.body_fallbacks).is_some() {
         return again;
     }
     if is_read && has("head: context overflow") {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use deftool_chat::request::{Fallback, RunConfig};
+use deftool_chat::request::RunConfig;
 use deftool_chat::{BodyFallback, OptionalMember};
 use serde_json::{Value, json};
 
@@ -102,12 +102,7 @@ impl RefusedFeature {
     }
 
     /// Returns the body fallback that must follow, if there is one.
-    pub(super) fn answer(
-        self,
-        body: &Value,
-        body_fallbacks: &BodyFallbacks,
-        fallback: Fallback,
-    ) -> Option<BodyFallback> {
+    pub(super) fn answer(self, body: &Value, body_fallbacks: &BodyFallbacks) -> Option<BodyFallback> {
         let messages = wire::messages(body).unwrap_or_default();
         let is_system = |message: &Value| message["role"] == "system";
         let is_late = messages.iter().skip(1).any(is_system);
@@ -141,7 +136,8 @@ impl RefusedFeature {
                 let any_result = messages.iter().any(|message| message["role"] == "tool");
                 (BodyFallback::PlainRoles, any_result || has_state)
             }
-            Self::Tools => (BodyFallback::NoTools, sent("tools") && fallback == Fallback::On),
+            // Only a prompt that describes the tools helps.
+            Self::Tools => return None,
         };
         (helps && !has(body_fallbacks, body_fallback)).then_some(body_fallback)
     }
@@ -171,14 +167,15 @@ pub(super) struct Layout {
     pub(super) pairs: bool,
 }
 
-pub(super) fn layout(body_fallbacks: &BodyFallbacks) -> Layout {
+/// `writes_calls`: calls and results are text.
+pub(super) fn layout(body_fallbacks: &BodyFallbacks, writes_calls: bool) -> Layout {
     let no_system = has(body_fallbacks, BodyFallback::SystemAsUser);
     Layout {
         no_system,
         one_system: !no_system
             && (has(body_fallbacks, BodyFallback::SystemFirst)
                 || has(body_fallbacks, BodyFallback::PlainRoles)),
-        plain: has(body_fallbacks, BodyFallback::PlainRoles) || has(body_fallbacks, BodyFallback::NoTools),
+        plain: writes_calls || has(body_fallbacks, BodyFallback::PlainRoles),
         pairs: has(body_fallbacks, BodyFallback::CallPairs),
     }
 }
@@ -186,11 +183,6 @@ pub(super) fn layout(body_fallbacks: &BodyFallbacks) -> Layout {
 /// Returns the fallback that omits an optional member.
 fn without(name: &str) -> BodyFallback {
     BodyFallback::Without(OptionalMember::named(name).unwrap())
-}
-
-/// Whether tools are only described in the text.
-pub(super) fn has_no_tools(body_fallbacks: &BodyFallbacks) -> bool {
-    has(body_fallbacks, BodyFallback::NoTools)
 }
 
 /// Returns a feature of the body that the server has refused before.
@@ -215,7 +207,6 @@ pub(super) fn still_refused(
         (without("return_progress"), sent("return_progress"), "return_progress"),
         (BodyFallback::ToolAlone, any_object, "a tool_choice that is an object"),
         (BodyFallback::NoToolChoice, sent("tool_choice"), "tool_choice"),
-        (BodyFallback::NoTools, sent("tools"), "tools"),
     ]
     .into_iter()
     .find_map(|(body_fallback, found, name)| (has(body_fallbacks, body_fallback) && found).then_some(name))
@@ -251,9 +242,6 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
         Some(BodyFallback::TypedSchemas) => &["tools"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],
         Some(BodyFallback::NoEncryptedReasoning) => &["include"],
-        Some(BodyFallback::NoTools) => {
-            &["messages", "input", "system", "tools", "tool_choice", "parallel_tool_calls"]
-        }
         Some(BodyFallback::Without(member)) if member.name() == "cache_control" => {
             &["messages", "system", "tools"]
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use deftool_chat::request::{OnFailure, Outcome, RunConfig, SystemMessages};
+use deftool_chat::request::{Fallback, OnFailure, Outcome, RunConfig, SystemMessages};
 use deftool_chat::{BodyFallback, Feature, Message};
 use deftool_lang::spec::BiosBudget;
 use deftool_test_support::server::without_budget;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::invariants::{Invariant, Violation};
 use super::ledger::{Case, Exchange};
-use super::refusals::{self, BodyFallbacks, Layout, has_no_tools, layout, lost, still_refused, untouched};
+use super::refusals::{self, BodyFallbacks, Layout, layout, lost, still_refused, untouched};
 use super::script::Head;
 use super::submission::{IN_BETWEEN, RequestOptions};
 use super::tools::{EXIT, Generation};
@@ -34,7 +34,7 @@ pub(super) fn check_body(
         return Err(invalid(format!("no {missing}")));
     }
     let messages = wire::messages(body).map_err(invalid)?;
-    let layout = layout(&case.body_fallbacks);
+    let layout = layout(&case.body_fallbacks, config.fallback == Fallback::On);
     if !layout.plain
         && let Some(problem) = validity::first_problem(&messages)
     {
@@ -278,8 +278,12 @@ pub(super) fn check_tools(
     let named: Vec<Value> =
         offered.iter().filter(|tool| Some(&tool["function"]["name"]) == choice).cloned().collect();
     let is_alone = goes_alone && !named.is_empty() && sent == named;
-    let is_in_text = has_no_tools(body_fallbacks) && sent.is_empty();
-    if is_in_text || is_alone || (sent == offered && !has_no_tools(body_fallbacks)) {
+    let is_right = match config.run.fallback {
+        // The prompt describes them.
+        Fallback::On => sent.is_empty(),
+        Fallback::Auto | Fallback::Off => is_alone || sent == offered,
+    };
+    if is_right {
         return Ok(());
     }
     let names: Vec<String> = sent.iter().map(|tool| tool["function"]["name"].to_string()).collect();

@@ -57,7 +57,7 @@ async fn requests_have_the_form_of_the_api() {
     ];
     assert_eq!(kinds, expected, "exit calls are not part of the conversation");
     assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "Be brief."}]));
-    assert_eq!(input[3]["content"][0]["text"], "Looking.");
+    assert_eq!(input[3]["content"][0]["text"], "Looking. ");
     assert_eq!(input[4]["arguments"], r#"{"at": "sea"}"#);
     assert_eq!(input[6]["output"], r#"{"seen":{"at":"sea"}}"#);
 }

@@ -269,7 +269,6 @@ fn body_fallbacks_apply_to_this_api() {
         ),
         (BodyFallback::without("parallel_tool_calls"), &["tool_choice"], r#"{"type":"any"}"#),
         (BodyFallback::without("top_p"), &["temperature", "top_p"], "0 null"),
-        (BodyFallback::NoTools, &["tools", "tool_choice"], "null null"),
         (
             BodyFallback::PlainRoles,
             &["system", "messages"],

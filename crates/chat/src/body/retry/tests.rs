@@ -24,6 +24,7 @@ fn request(params: &Value) -> ChatRequest {
             .into(),
         tools: vec![tool("f"), tool("g")],
         params: params.as_object().cloned().unwrap(),
+        ..ChatRequest::default()
     }
 }
 
@@ -100,8 +101,6 @@ fn a_rejection_is_recognised_by_the_member_it_names() {
         (500, alternate, both(BodyFallback::SystemFirst)),
         (400, "Jinja Exception: System message must be at the beginning.", both(BodyFallback::SystemFirst)),
         (400, "System role not supported", both(BodyFallback::SystemAsUser)),
-        (400, "registry.ollama.ai/library/gemma:2b does not support tools", both(BodyFallback::NoTools)),
-        (404, "No endpoints found that support tool use.", both(BodyFallback::NoTools)),
         (429, "System role not supported", neither),
         (400, "bad seed", neither),
     ];
@@ -109,11 +108,11 @@ fn a_rejection_is_recognised_by_the_member_it_names() {
         let error = rejection(status, message);
         for (api, expected) in [(Api::ChatCompletions, completions), (Api::Responses, responses)] {
             let mut form = form_for(api);
-            let found = next_body_fallback(&sent, form, &error, Fallback::On);
+            let found = next_body_fallback(&sent, form, &error);
             assert_eq!(found, expected, "{api:?}: {status} {message}");
             // Each fallback is applied once and no body is repeated.
             let mut bodies = vec![sent.encode_body(form)];
-            while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::On) {
+            while let Some(fallback) = next_body_fallback(&sent, form, &error) {
                 form.fallbacks = form.fallbacks.with(fallback);
                 bodies.push(sent.encode_body(form));
                 assert!(!bodies[..bodies.len() - 1].contains(&bodies[bodies.len() - 1]), "{message}");
@@ -121,9 +120,6 @@ fn a_rejection_is_recognised_by_the_member_it_names() {
             assert!(bodies.len() <= 3, "{message}");
         }
     }
-    // Without the call convention in the prompt, the model could not call tools.
-    let tools = rejection(400, "m does not support tools");
-    assert_eq!(next_body_fallback(&sent, BodyForm::default(), &tools, Fallback::Auto), None);
 }
 
 /// Rejections of the state of earlier replies: whether it was sent, the status, the message, and what helps.
@@ -270,13 +266,13 @@ fn a_rejection_of_the_state_of_earlier_replies_is_recognised() {
         }
         let error = rejection(status, message);
         let form = form_for(api);
-        let found = next_body_fallback(&sent, form, &error, Fallback::Auto);
+        let found = next_body_fallback(&sent, form, &error);
         assert_eq!(found, expected, "{api:?}: {message}");
         if let Some(fallback) = found {
             let after = form.after(fallback, &sent);
             // If the ids are not the reason, the items are.
             let next = (fallback == BodyFallback::NoItemIds).then_some(BodyFallback::NoEarlierState);
-            assert_eq!(next_body_fallback(&sent, after, &error, Fallback::Auto), next, "twice: {message}");
+            assert_eq!(next_body_fallback(&sent, after, &error), next, "twice: {message}");
         }
     }
 }
@@ -373,12 +369,12 @@ fn rejections_of_the_messages_api_are_recognised() {
         }
         let error = rejection(status, message);
         let form = form_for(Api::Messages);
-        let found = next_body_fallback(&sent, form, &error, Fallback::Auto);
+        let found = next_body_fallback(&sent, form, &error);
         assert_eq!(found, expected, "{message}");
         // No body is sent twice.
         let mut bodies = vec![sent.encode_body(form)];
         let mut form = form;
-        while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::Auto) {
+        while let Some(fallback) = next_body_fallback(&sent, form, &error) {
             form = form.after(fallback, &sent);
             bodies.push(sent.encode_body(form));
             assert!(!bodies[..bodies.len() - 1].contains(&bodies[bodies.len() - 1]), "{message}");
@@ -400,7 +396,7 @@ fn a_rejected_tool_choice_is_simplified_step_by_step() {
             let sent = request(&json!({"tool_choice": choice}));
             let mut form = form_for(api);
             let mut fallbacks = Vec::new();
-            while let Some(fallback) = next_body_fallback(&sent, form, &error, Fallback::On) {
+            while let Some(fallback) = next_body_fallback(&sent, form, &error) {
                 form.fallbacks = form.fallbacks.with(fallback);
                 fallbacks.push(fallback);
             }
@@ -418,9 +414,9 @@ fn the_token_limit_is_renamed_once_in_either_direction() {
         (json!({"max_completion_tokens": 9}), BodyFallback::UseMaxTokens),
     ] {
         let sent = request(&params);
-        assert_eq!(next_body_fallback(&sent, BodyForm::default(), &error, Fallback::On), Some(fallback));
+        assert_eq!(next_body_fallback(&sent, BodyForm::default(), &error), Some(fallback));
         let form = BodyForm { fallbacks: BodyFallbacks::default().with(fallback), ..BodyForm::default() };
-        assert_eq!(next_body_fallback(&sent, form, &error, Fallback::On), None, "renamed twice: {params}");
+        assert_eq!(next_body_fallback(&sent, form, &error), None, "renamed twice: {params}");
     }
 }
 
@@ -472,9 +468,9 @@ fn a_rejected_image_is_left_out() {
     ] {
         let form = BodyForm::default();
         let error = rejection(status, message);
-        assert_eq!(next_body_fallback(&request, form, &error, Fallback::Auto), expected, "{message}");
+        assert_eq!(next_body_fallback(&request, form, &error), expected, "{message}");
         let is_about_images = [images, new_images, of_results].contains(&expected);
-        let next = next_body_fallback(&without, form, &error, Fallback::Auto);
+        let next = next_body_fallback(&without, form, &error);
         assert!(!is_about_images || next != expected, "{message}: no image was sent");
     }
 }
@@ -495,7 +491,7 @@ fn images_before_the_last_reply_are_left_out_last() {
     let error = rejection(400, "Could not process image");
     let mut form = BodyForm::default();
     let fallbacks = std::iter::from_fn(|| {
-        let fallback = next_body_fallback(&request, form, &error, Fallback::Auto)?;
+        let fallback = next_body_fallback(&request, form, &error)?;
         form = form.after(fallback, &request);
         Some(fallback)
     });

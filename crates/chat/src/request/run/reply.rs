@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool_lang::schema::{Repair, ToolKind, ToolSet};
+use deftool_lang::schema::{Repair, ToolSet};
 use deftool_lang::spec::{Fallback, OnFailure};
 use deftool_lang::text::append;
 use serde_json::Map;
@@ -60,6 +60,7 @@ impl Run {
             ChatEvent::Progress { .. } => {}
             ChatEvent::Ended { mut reply } => {
                 reply.calls.iter_mut().for_each(|call| name_call(call, tools));
+                pass_signature_on(&mut reply.calls, tools);
                 self.received.parts = std::mem::take(&mut *reply.opaque);
                 self.on_reply(&reply, tools);
             }
@@ -141,20 +142,20 @@ impl Run {
         }
         let written = if searches_text { self.written_calls(tools) } else { Vec::new() };
         let loses_call = !other.is_empty() && self.has_call_beside(reply, tools);
-        let is_exit = |name: &str| tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
-        for (complete_at_ms, call) in written.iter().filter(|(_, call)| is_exit(&call.name)) {
+        for (complete_at_ms, call) in written.iter().filter(|(_, call)| tools.is_exit(&call.name)) {
             self.record_signal(call, *complete_at_ms, tools);
         }
         let reads_text = !written.is_empty();
-        let only_exit =
-            |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
+        let only_exit = |directive: &Directive| {
+            reads_text && directive.calls.iter().all(|call| tools.is_exit(&call.name))
+        };
 
         // Check for failures.
         let reports = self.config.on_invalid_arguments == OnFailure::Report;
         let mut faults = if searches_text { self.hold_back.faults() } else { Vec::new() };
         let status = if reports { status_with_unparsed_call(status, &mut faults) } else { status };
         let calls: Vec<&RawCall> = if reads_text {
-            written.iter().map(|(_, call)| call).filter(|call| !is_exit(&call.name)).collect()
+            written.iter().map(|(_, call)| call).filter(|call| !tools.is_exit(&call.name)).collect()
         } else {
             other
         };
@@ -195,7 +196,7 @@ impl Run {
         let mut calls: Vec<(Option<&RawCall>, Checked)> = calls.into_iter().map(Some).zip(checked).collect();
         for fault in reported_faults.iter().rev() {
             let before = written.iter().take(fault.calls_before);
-            let at = before.filter(|(_, call)| !is_exit(&call.name)).count();
+            let at = before.filter(|(_, call)| !tools.is_exit(&call.name)).count();
             calls.insert(at.min(calls.len()), (None, Checked::of_fault(fault)));
         }
 
@@ -460,6 +461,18 @@ fn end_warning(reply: &Reply, finish: Option<FinishMeaning>) -> Option<String> {
     }
 }
 
+/// Gives the signature of a first call that is an exit call to the first normal call. An exit call does not go back to the
+/// server, and Gemini signs the first call only and requires its signature.
+fn pass_signature_on(calls: &mut [RawCall], tools: &ToolSet) {
+    let Some((first, rest)) = calls.split_first_mut() else { return };
+    if tools.is_exit(&first.name)
+        && let Some(next) = rest.iter_mut().find(|call| !tools.is_exit(&call.name))
+        && next.opaque.is_empty()
+    {
+        next.opaque = std::mem::take(&mut first.opaque);
+    }
+}
+
 fn lost_frame_failure(lost: usize) -> Failure {
     let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
     Failure::new(
@@ -508,6 +521,7 @@ fn server_failure(error: &ServerError) -> Failure {
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Unauthorized
         | ServerErrorKind::Rejected
+        | ServerErrorKind::NoTools
         | ServerErrorKind::Http => FailureKind::HttpError,
         ServerErrorKind::Temporary | ServerErrorKind::UnparsedCall | ServerErrorKind::Server => {
             FailureKind::ServerError

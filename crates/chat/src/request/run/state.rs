@@ -13,7 +13,7 @@ use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
 use crate::body::remove_rejected;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
-use crate::request::conversation::{SentMessages, append_answered};
+use crate::request::conversation::{SentMessages, append_answered, reply_text};
 use crate::request::event::{EVENT_VERSION, Event};
 use crate::request::ids::IdGenerator;
 use crate::request::normalize::{INTERRUPTED, normalize_conversation};
@@ -459,11 +459,13 @@ impl Run {
             // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),
             _ => {
-                let text = self.text.get(self.turn_text_start..).unwrap_or_default().trim();
+                let text = reply_text(self.text.get(self.turn_text_start..).unwrap_or_default());
                 if !text.is_empty() {
                     let content = match state {
                         FinalState::Completed => text.to_owned(),
-                        FinalState::Failed | FinalState::Canceled => [text, INTERRUPTED].join("\n\n"),
+                        FinalState::Failed | FinalState::Canceled => {
+                            [text.trim_end(), INTERRUPTED].join("\n\n")
+                        }
                     };
                     if state != FinalState::Completed {
                         self.received.parts = Opaque::default();

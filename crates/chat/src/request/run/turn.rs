@@ -62,6 +62,7 @@ impl Run {
             tools: self.turn_tools.as_ref().to_owned(),
             budget_left: self.budget.left(),
         });
+        let describes_tools = self.config.fallback == Fallback::On;
         let context = BiosContext {
             part: BiosPart::Whole,
             worker: &self.config.worker,
@@ -69,7 +70,7 @@ impl Run {
             zone: &self.start.zone,
             budget_left: self.budget.left(),
             budget_unit: self.budget.unit(),
-            call_convention: self.config.fallback == Fallback::On,
+            call_convention: describes_tools,
             tools,
             exit_tools_only,
         };
@@ -88,8 +89,11 @@ impl Run {
             model: self.config.model.clone(),
             source: self.config.source(),
             messages,
-            tools: tools.definitions(|tool| !exit_tools_only || tool.kind == ToolKind::Exit),
+            // The tools that the prompt describes are not sent a second time.
+            tools: tools
+                .definitions(|tool| !describes_tools && (!exit_tools_only || tool.kind == ToolKind::Exit)),
             params: self.config.params.clone(),
+            describes_tools,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool_lang::schema::{ToolKind, ToolSet};
+use deftool_lang::schema::ToolSet;
 use serde_json::Value;
 
 use super::coerce::{coerce_arguments, coerce_call};
@@ -51,7 +51,7 @@ impl TextClassifier<'_> {
 
     /// Returns why a candidate is not read.
     fn reason(&mut self, candidate: &Candidate, forms: Forms, is_alone: bool) -> Option<NotRead> {
-        let is_exit = candidate.calls.iter().all(|call| self.is_exit(&call.name));
+        let is_exit = candidate.calls.iter().all(|call| self.tools.is_exit(&call.name));
         let by_form = match forms.read(candidate.form) {
             Reads::Always => None,
             Reads::Never(NotRead::Native) if is_exit => None,
@@ -83,11 +83,6 @@ impl TextClassifier<'_> {
     /// Returns whether `name` is the name of a tool.
     pub(super) fn is_tool(&self, name: &str) -> bool {
         self.tools.called(name).is_some()
-    }
-
-    /// Returns whether `name` is an exit tool.
-    pub(super) fn is_exit(&self, name: &str) -> bool {
-        self.tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit)
     }
 
     /// Returns whether a message of a user or a tool contains the call of a candidate with this text: as the same call

@@ -383,13 +383,13 @@ impl Held {
             }
             return;
         }
-        if !calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
+        if !calls.last().is_some_and(|broken| classifier.tools.is_exit(&broken.name)) {
             self.found += 1;
             let name = calls.last().map(|call| call.name.clone());
             let calls_before = self.directives().map(|directive| directive.calls.len()).sum();
             let is_open = form.is_some_and(|form| !form.is_closed());
             self.queue.push(Waiting::Fault(Fault { why, name, excerpt, calls_before, is_open }));
-            calls.retain(|call| classifier.is_exit(&call.name));
+            calls.retain(|call| classifier.tools.is_exit(&call.name));
         }
         self.found += calls.len();
         if !calls.is_empty() && self.found <= MAX_CALLS {

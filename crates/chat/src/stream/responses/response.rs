@@ -29,6 +29,8 @@ pub(in super::super) struct Response {
     /// The completed items, with their positions in the output.
     items: OpaqueReader,
     positions: Vec<Option<u64>>,
+    /// The number of the completed items with encrypted reasoning.
+    encrypted: usize,
 }
 
 /// A reasoning item. Servers send text, a summary, or both; only the source that arrives first is read.
@@ -182,6 +184,7 @@ impl Response {
         let item_ref = item_ref_of(event);
         if is_done && self.items.push_item(&event.item) {
             self.positions.push(event.output_index.as_count());
+            self.encrypted += usize::from(is_encrypted(&event.item));
         }
         match kind_of(&event.item) {
             ItemKind::Message => {
@@ -316,8 +319,10 @@ impl Response {
             Loose::Array(items) => items.as_slice(),
             _ => &[],
         };
-        // A server without events of all items sends the others only here.
-        if items.len() > self.positions.len() {
+        // A server without events of all items sends the others only here, some servers the encrypted reasoning.
+        let encrypted = items.iter().filter(|item| is_encrypted(item)).count();
+        let has_more = items.len() > self.positions.len() || encrypted > self.encrypted;
+        if items.len() >= self.positions.len() && has_more {
             self.items = OpaqueReader::default();
             self.positions.clear();
             for item in items {
@@ -347,6 +352,12 @@ impl Response {
         sink.push_text(text);
         self.calls.add_final_items(&calls, state)
     }
+}
+
+/// Whether an item has reasoning that only its server can read.
+fn is_encrypted(item: &Loose<'_>) -> bool {
+    let content = item.get("encrypted_content").and_then(Loose::as_text);
+    content.is_some_and(|text| !text.is_empty())
 }
 
 /// Appends reasoning.

@@ -84,7 +84,7 @@ fn a_paused_reply_is_restored() {
     });
     assert_eq!(of_run, of_resumed);
     let last = of_run.as_array().unwrap().last().unwrap();
-    assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Hm.")));
+    assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!("Hm. ")));
     assert_eq!(last["received"]["items"][0]["type"], "server_tool_use");
 }
 

@@ -152,7 +152,7 @@ fn every_call_that_the_model_can_correct_is_reported() {
         ),
         (
             reply_with("A\n<tool_call>{\"name\": \"zebra\", \"arguments\": {\"q\": 1}}</tool_call>"),
-            "A",
+            "A\n",
             vec!["zebra {\"q\":1}"],
             vec!["unknown_tool: unknown tool `zebra`"],
         ),
@@ -172,7 +172,7 @@ fn every_call_that_the_model_can_correct_is_reported() {
             reply_with(
                 "<tool_call>{\"name\": \"look\"}</tool_call>\n<tool_call>{name: look}</tool_call>\n<tool_call>{\"name\": \"ask\"}</tool_call>",
             ),
-            "<tool_call>{name: look}</tool_call>",
+            "\n<tool_call>{name: look}</tool_call>\n",
             vec!["look {}", "unnamed_call {}", "ask {}"],
             vec!["", "invalid_arguments: a call written as text is malformed", ""],
         ),

@@ -55,7 +55,7 @@ fn a_call_runs_and_its_result_is_sent_to_the_model() {
     else {
         panic!("{:?}", played.history())
     };
-    assert_eq!(content, "I look.");
+    assert_eq!(content, "I look. ");
     assert_eq!(tool_calls[0].function.arguments, r#"{"location":"Paris"}"#);
     assert_eq!(&tool_calls[0].id, tool_call_id);
     assert_eq!(result, r#"{"temperature":18}"#);
@@ -545,6 +545,7 @@ fn a_completed_conversation_can_be_continued() {
     run.next_step(&tools, &BiosV1);
     run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
-    let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new(), received: None };
+    let last =
+        Message::Assistant { content: String::from("Hello.\n"), tool_calls: Vec::new(), received: None };
     assert_eq!(plain(run.conversation()), [user("What is the weather?"), last]);
 }

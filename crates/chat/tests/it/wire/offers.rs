@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use deftool_chat::request::Fallback;
 use deftool_chat::{
     BodyFallback, BodyFallbacks, BodyForm, ChatRequest, Message, MessageToolCall, Tables,
     classify_http_error, next_body_fallback, requires_call,
@@ -91,11 +90,7 @@ fn a_rejection_without_a_suitable_fallback_changes_nothing() {
             status,
             json!({"error": {"message": message}}).to_string().as_bytes(),
         );
-        assert_eq!(
-            next_body_fallback(&sent, BodyForm::default(), &error, Fallback::On),
-            expected,
-            "{status} {message}"
-        );
+        assert_eq!(next_body_fallback(&sent, BodyForm::default(), &error), expected, "{status} {message}");
     }
 }
 

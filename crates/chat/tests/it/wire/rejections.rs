@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool_chat::request::Fallback;
 use deftool_chat::{
     BodyForm, ChatRequest, Message, MessageToolCall, Tables, classify_http_error, next_body_fallback,
 };
@@ -61,7 +60,7 @@ fn next_layouts(sent: &ChatRequest, status: u16, message: &str) -> String {
     let error = classify_http_error(Tables::default(), status, body.as_bytes());
     let mut form = BodyForm::default();
     let mut layouts = Vec::new();
-    while let Some(fallback) = next_body_fallback(sent, form, &error, Fallback::Auto) {
+    while let Some(fallback) = next_body_fallback(sent, form, &error) {
         form.fallbacks = form.fallbacks.with(fallback);
         layouts.push(layout(&sent.encode_body(form).to_value()));
     }

@@ -25,6 +25,7 @@ mod worker;
 
 use std::collections::HashSet;
 
+pub use self::dialect::read_dialects;
 use self::emacs::{Unquoted, Variables};
 pub use self::form::is_spec_form;
 use self::form::{

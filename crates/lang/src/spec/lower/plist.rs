@@ -365,20 +365,16 @@ impl Lowerer {
         value: Datum,
     ) -> Option<T> {
         let words = reference::words(plist, key);
-        let shown: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let expected = match shown.as_slice() {
-            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-            few => few.concat(),
-        };
         let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
-            self.report_wrong_value(key, &value, &expected);
+            self.report_wrong_value(key, &value, &one_of(words));
             return None;
         };
         if words.contains(&text.as_str()) {
             let word: StrDeserializer<'_, serde::de::value::Error> = text.as_str().into_deserializer();
             return T::deserialize(word).ok();
         }
-        let finding = rules::wrong_value::finding(self.at(value.span), key, &expected, &format!("`{text}`"));
+        let found = format!("`{text}`");
+        let finding = rules::wrong_value::finding(self.at(value.span), key, &one_of(words), &found);
         self.findings.push(match nearest(text, words.iter().copied()) {
             Some(meant) => finding.did_you_mean(value.span, meant),
             None => finding,
@@ -431,4 +427,13 @@ impl Lowerer {
 pub(super) fn as_url(text: &str) -> Option<String> {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')).then(|| text.to_owned())
+}
+
+/// Returns "`a`, `b` or `c`".
+fn one_of(words: &[&str]) -> String {
+    let shown: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match shown.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        few => few.concat(),
+    }
 }

@@ -4,7 +4,7 @@ use super::key::{Key, KeyValue, Plist, key_of};
 
 const SOURCE: Key = key_of("source", KeyValue::Text, "Where this is documented or was seen, with the date.");
 
-pub(super) const DIALECT: [Key; 20] = [
+pub(super) const DIALECT: [Key; 19] = [
     key_of("name", KeyValue::Text, "The name, which `:dialect` of a worker selects."),
     key_of("title", KeyValue::Text, "The name in messages. Default: the name."),
     key_of("like", KeyValue::Dialect, "The dialect whose rows follow these. Default: `openai`."),
@@ -21,7 +21,6 @@ pub(super) const DIALECT: [Key; 20] = [
         "The server program whose pages describe a model.",
     ),
     key_of("local", KeyValue::Flag, "`t`: a program on the user's machine, whose errors are permanent."),
-    key_of("gateway", KeyValue::Flag, "`t`: passes on the errors of other vendors."),
     key_of(
         "native-calls",
         KeyValue::Flag,
@@ -77,7 +76,7 @@ pub(super) const ERROR: [Key; 9] = [
         KeyValue::List,
         "Parts of names: the message reports a member with one of them as unknown.",
     ),
-    key_of("status", KeyValue::Numbers, "The HTTP status: one of these."),
+    key_of("status", KeyValue::Statuses, "The HTTP status: one of these."),
     key_of("code", KeyValue::List, "The `code`, `type` or `status` in the body: one of these."),
     key_of("means", KeyValue::Words(&MEANINGS), "What the error means."),
     key_of(
@@ -90,7 +89,7 @@ pub(super) const ERROR: [Key; 9] = [
 ];
 
 pub(super) const EXAMPLE: [Key; 6] = [
-    key_of("status", KeyValue::Number, "The HTTP status. Default: 400."),
+    key_of("status", KeyValue::Status, "The HTTP status. Default: 400."),
     key_of("message", KeyValue::Text, "The message, in the form of OpenAI's errors."),
     key_of("code", KeyValue::Text, "The `code` beside the message."),
     key_of("type", KeyValue::Text, "The `type` beside the message."),
@@ -152,15 +151,24 @@ const FEATURES: [&str; 10] = [
 ];
 
 /// The meanings of errors.
-const MEANINGS: [&str; 8] =
-    ["overflow", "quota", "busy", "temporary", "loading", "unauthorized", "rejected", "unparsed-call"];
+const MEANINGS: [&str; 9] = [
+    "overflow",
+    "quota",
+    "busy",
+    "temporary",
+    "loading",
+    "unauthorized",
+    "rejected",
+    "unparsed-call",
+    "no-tools",
+];
 
 const REASONING: [&str; 2] = ["always", "until-next-prompt"];
 
 const CALL_IDS: [&str; 3] = ["forty-bytes", "name", "nine-letters"];
 
 /// The changes to a request.
-const CHANGES: [&str; 24] = [
+const CHANGES: [&str; 23] = [
     "use-max-completion-tokens",
     "use-max-tokens",
     "tool-alone",
@@ -169,7 +177,6 @@ const CHANGES: [&str; 24] = [
     "system-first",
     "system-as-user",
     "plain-roles",
-    "no-tools",
     "empty-content",
     "use-responses",
     "empty-reasoning",

@@ -102,8 +102,10 @@ pub enum KeyValue {
     Words(&'static [&'static str]),
     /// A vector of some of these symbols.
     WordList(&'static [&'static str]),
-    /// A vector of numbers.
-    Numbers,
+    /// An HTTP status.
+    Status,
+    /// A vector of HTTP statuses.
+    Statuses,
     /// The name of a dialect, as a symbol.
     Dialect,
     /// One of these strings.

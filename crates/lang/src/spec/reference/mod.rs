@@ -243,7 +243,8 @@ const WORKER: [Key; 34] = [
     key_of(
         "fallback",
         KeyValue::Words(&["auto", "on", "off"]),
-        "Calls written as text: `auto` reads marked forms, `on` also plain JSON, `off` none. Default: `auto`.",
+        "Calls written as text: `auto` reads marked forms, `on` also plain JSON, with the tools in the prompt, `off` none. \
+         Default: `auto`.",
     ),
     key_of(
         "params",

@@ -187,7 +187,7 @@ impl<'a> Turn<'a> {
         let Incoming { status, retry_after, should_retry, .. } = open.incoming;
         let location = open.incoming.location.clone();
         let ServerRefusal { error, is_page } = self.read_error(open).await?;
-        if let Some(fallback) = next_body_fallback(request, form, &error, self.run.config().fallback) {
+        if let Some(fallback) = next_body_fallback(request, form, &error) {
             return Ok(NextAttempt::Fallback(fallback, error.message));
         }
         let is_loading = error.kind == ServerErrorKind::Loading;
@@ -299,9 +299,6 @@ impl<'a> Turn<'a> {
 /// Returns a warning for users about a request variant that they can avoid.
 fn warning_about(fallback: BodyFallback) -> Option<&'static str> {
     match fallback {
-        BodyFallback::NoTools => Some(
-            "the model does not support tools: they are described in the prompt, and calls are parsed from the text",
-        ),
         BodyFallback::UseResponses => Some(
             "the model requires the responses API for tools: it is used instead; set `:api responses` in the worker",
         ),

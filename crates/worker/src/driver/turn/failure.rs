@@ -65,6 +65,7 @@ pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
         | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Rejected
         | ServerErrorKind::UnparsedCall
+        | ServerErrorKind::NoTools
         | ServerErrorKind::Http
         | ServerErrorKind::Server => FailureKind::HttpError,
     };
@@ -106,6 +107,7 @@ fn advice(url: &str, refusal: &Refusal<'_>) -> String {
     let advice = match (error.kind, status, location) {
         (ServerErrorKind::ContextOverflow, ..) => "; shorten the prompt or enlarge the context",
         (ServerErrorKind::Unauthorized, ..) => return advice_on_key(url, refusal.key_variable),
+        (ServerErrorKind::NoTools, ..) => return String::from(advice_on_tools(&error.message)),
         (_, 300..400, Some(location)) => {
             let endpoint = Api::ALL
                 .iter()
@@ -113,7 +115,6 @@ fn advice(url: &str, refusal: &Refusal<'_>) -> String {
                 .unwrap_or(location);
             return format!("; redirects are not followed: use {endpoint} as the endpoint");
         }
-        _ if error.refuses_tools() => return String::from(advice_on_tools(&error.message)),
         (ServerErrorKind::QuotaExhausted, ..) => {
             "; the quota of the account is used up: add credits, or raise its limit"
         }

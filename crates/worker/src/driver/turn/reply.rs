@@ -319,7 +319,13 @@ impl Turn<'_> {
         probe: impl FnOnce(&Self) -> Outgoing,
     ) -> Result<RequestEnded, RequestEnded> {
         let url = self.url();
-        let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
+        let detail = if let Some(api) = notes.other_api {
+            let api = api.as_str();
+            format!(
+                "{url} returned HTTP {status} with a reply of another API, `{api}`: set the worker's `:api` to `{api}`, or \
+                 correct the endpoint"
+            )
+        } else if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
                 "{url} returned HTTP {status} with a body that is not a reply: {body}; check the endpoint, which \
                  usually ends in `/v1`"
@@ -453,6 +459,7 @@ fn is_overload(error: &ServerError) -> bool {
         | ServerErrorKind::Unauthorized
         | ServerErrorKind::Rejected
         | ServerErrorKind::UnparsedCall
+        | ServerErrorKind::NoTools
         | ServerErrorKind::Http
         | ServerErrorKind::Server => false,
     }

@@ -64,8 +64,7 @@ impl Simulation {
             results.push(Err(Violation { invariant: Invariant::Retry, how }));
         }
         let last = case.turns.last().and_then(|turn| turn.exchanges.last()).filter(|_| attempt > 1);
-        let body_fallback =
-            last.and_then(|last| last.next_body_fallback(&case.body_fallbacks, config.run.fallback));
+        let body_fallback = last.and_then(|last| last.next_body_fallback(&case.body_fallbacks));
         case.body_fallbacks.extend(body_fallback.map(refusals::bit));
         if api != self.plan.config.api {
             results.push(Err(Violation {
