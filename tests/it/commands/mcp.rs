@@ -69,27 +69,12 @@ pub(super) fn start_http(project: &Project, arguments: &[&str]) -> (WatchProcess
     start(http_command(project, arguments))
 }
 
-/// Like [`start_http`], with what other programs leave of the processor: the tools of the server need all of it.
-pub(super) fn start_http_last(project: &Project, arguments: &[&str]) -> (WatchProcess, String) {
-    let command = http_command(project, arguments);
-    let mut last = Command::new("nice");
-    last.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
-    last.current_dir(command.get_current_dir().unwrap());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => last.env(name, value),
-            None => last.env_remove(name),
-        };
-    }
-    start(last)
-}
-
-fn http_command(project: &Project, arguments: &[&str]) -> Command {
+pub(super) fn http_command(project: &Project, arguments: &[&str]) -> Command {
     let arguments = [&["mcp", "--port", "0", "--token-env", "TOKEN"], arguments].concat();
     command_in(&project.path(""), &arguments)
 }
 
-fn start(mut command: Command) -> (WatchProcess, String) {
+pub(super) fn start(mut command: Command) -> (WatchProcess, String) {
     command.env("TOKEN", "secret").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let process = WatchProcess::of(command.spawn().unwrap());
     let ready = process.stdout.recv_timeout(LIMIT).unwrap();

@@ -4,14 +4,16 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use deftool_test_support::{HANG_LIMIT, step};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use super::mcp::{SLOW, line_of, project, start_http, start_http_last, wait_until_gone};
+use super::mcp::{SLOW, http_command, line_of, project, start, start_http, wait_until_gone};
 use crate::support::project::Project;
+use crate::support::watching::WatchProcess;
 
 /// The headers of an accepted request.
 const ACCEPTED: [(&str, &str); 2] = [("Host", "localhost"), ("Authorization", "Bearer secret")];
@@ -24,6 +26,21 @@ fn connect(url: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(HANG_LIMIT)).unwrap();
     stream
+}
+
+/// Starts a server whose tools use all of the processor, at the lowest priority, so that other tests are not delayed.
+fn start_http_last(project: &Project, arguments: &[&str]) -> (WatchProcess, String) {
+    let command = http_command(project, arguments);
+    let mut last = Command::new("nice");
+    last.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    last.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => last.env(name, value),
+            None => last.env_remove(name),
+        };
+    }
+    start(last)
 }
 
 /// Sends a request over HTTP.

@@ -48,7 +48,7 @@ pub struct DialectSpec {
     pub span: Span,
     /// The name.
     pub name: Spanned<String>,
-    /// The other keys with their values: words are strings, durations are seconds, plists
-    /// are objects, and lists of plists are arrays.
+    /// The other keys with their values: words are strings, durations are seconds, plists are
+    /// objects, and lists of plists are arrays.
     pub rows: Map<String, Value>,
 }
