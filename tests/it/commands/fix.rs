@@ -13,6 +13,7 @@ use deftool_lang::text::{SourceFile, SourceId, Sources};
 use deftool_test_support::step;
 
 use crate::support::project::{Ended, command_in};
+use crate::support::repository::repository_files;
 
 /// Returns the content of the file `name` after `check --fix`.
 fn fixed(name: &str, content: &[u8], arguments: &[&str]) -> (Vec<u8>, Ended) {
@@ -24,26 +25,10 @@ fn fixed(name: &str, content: &[u8], arguments: &[&str]) -> (Vec<u8>, Ended) {
     (fs::read(path).unwrap(), ended)
 }
 
-fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            if entry.path().is_dir() {
-                pending.push(entry.path());
-            } else {
-                files.push(entry.path());
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
 #[test]
 fn fixed_files_match_the_expected_files() {
     let mut count = 0;
-    for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
+    for path in repository_files(&["tests/fix"]) {
         let stem = path.file_stem().unwrap().to_str().unwrap();
         if Path::new(stem).extension().is_some_and(|extension| extension == "fixed") {
             continue;
@@ -98,9 +83,7 @@ fn comments(text: &str) -> Vec<String> {
 /// For every file, fixing terminates, adds no syntax errors, and keeps all comments.
 #[test]
 fn fixes_terminate_for_every_file_of_the_repository() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files: Vec<PathBuf> =
-        ["tests", "examples", "src"].iter().flat_map(|name| files_in(&root.join(name))).collect();
+    let files = repository_files(&["tests", "examples", "src"]);
     let is_spec = |path: &&PathBuf| {
         let extension = path.extension().and_then(|extension| extension.to_str());
         extension.is_some_and(|extension| ["eld", "el", "lisp", "sexp"].contains(&extension))
@@ -121,7 +104,7 @@ fn fixes_terminate_for_every_file_of_the_repository() {
 /// The same for the first half of a file, and for a file with a missing part.
 #[test]
 fn fixes_terminate_for_damaged_files() {
-    for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
+    for path in repository_files(&["tests/fix"]) {
         let text = fs::read_to_string(&path).unwrap();
         let kind = FileKind::of_name(path.to_str().unwrap());
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5 * step(8)).collect();

@@ -14,6 +14,7 @@ use deftool_test_support::step;
 use proptest::prelude::*;
 
 use crate::support::project::Project;
+use crate::support::repository::repository_files;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -52,30 +53,24 @@ fn check(text: &str, kind: FileKind) -> Option<String> {
 /// Returns every spec of the repository: files, and code blocks of the language pages.
 fn fixtures() -> Vec<(String, String, FileKind)> {
     let mut found = Vec::new();
-    let mut pending =
-        ["tests", "examples", "src/cli/commands/init"].map(|folder| root().join(folder)).to_vec();
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            let name = path.display().to_string();
-            match path.extension().and_then(|extension| extension.to_str()) {
-                _ if path.is_dir() => pending.push(path),
-                Some("eld" | "el") => {
-                    found.push((name.clone(), fs::read_to_string(path).unwrap(), FileKind::of_name(&name)));
-                }
-                Some("md") => {
-                    let page = fs::read_to_string(path).unwrap();
-                    for block in blocks(&page) {
-                        let kind = match block.language() {
-                            "eld" => FileKind::Specs,
-                            "el" => FileKind::EmacsLisp,
-                            _ => continue,
-                        };
-                        found.push((name.clone(), block.text.to_owned(), kind));
-                    }
-                }
-                _ => {}
+    for path in repository_files(&["tests", "examples", "src/cli/commands/init"]) {
+        let name = path.display().to_string();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("eld" | "el") => {
+                found.push((name.clone(), fs::read_to_string(path).unwrap(), FileKind::of_name(&name)));
             }
+            Some("md") => {
+                let page = fs::read_to_string(path).unwrap();
+                for block in blocks(&page) {
+                    let kind = match block.language() {
+                        "eld" => FileKind::Specs,
+                        "el" => FileKind::EmacsLisp,
+                        _ => continue,
+                    };
+                    found.push((name.clone(), block.text.to_owned(), kind));
+                }
+            }
+            _ => {}
         }
     }
     found.sort_by(|a, b| (&a.0, a.1.len()).cmp(&(&b.0, b.1.len())));

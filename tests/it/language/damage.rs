@@ -1,7 +1,6 @@
 //! Real specs, truncated and damaged at random: every result can be read, lowered, compiled and rendered.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use deftool_lang::diagnostic::render::{json_report, render_concise, render_human};
@@ -15,16 +14,12 @@ use deftool_test_support::cpu::CpuClock;
 use deftool_test_support::markdown::blocks;
 use deftool_test_support::{is_full, step};
 
+use crate::support::repository::repository_files;
+
 /// Returns every spec in the repository: files, and code blocks of pages.
 fn specs() -> Vec<(String, FileKind)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut specs = Vec::new();
-    let mut pending: Vec<_> = ["tests", "examples", "docs"].map(|name| root.join(name)).into();
-    while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            pending.extend(fs::read_dir(path).unwrap().flatten().map(|entry| entry.path()));
-            continue;
-        }
+    for path in repository_files(&["tests", "examples", "docs"]) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("eld") => specs.push((text, FileKind::Specs)),

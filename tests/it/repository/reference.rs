@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use deftool_lang::spec::{PREVIEWS, PreviewFeature, PreviewState};
 
 use crate::support::project::Project;
+use crate::support::repository::repository_files;
 
 /// Beginnings of the names of variables that a user sets.
 const PREFIXES: [&str; 6] = ["ANTHROPIC_", "CLICOLOR", "DEFTOOL_", "NO_COLOR", "OPENAI_", "OTEL_"];
@@ -99,12 +99,9 @@ fn variables(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_environment_variable_is_documented() {
-    let mut list = Command::new("git");
-    list.args(["ls-files", "src/*.rs", "crates/*/src/*.rs", ":!crates/test-support"]).current_dir(root());
-    let files = String::from_utf8(list.output().unwrap().stdout).unwrap();
     let mut read = BTreeSet::new();
-    for file in files.lines() {
-        let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+    for file in repository_files(&["src/*.rs", "crates/*/src/*.rs", ":!crates/test-support"]) {
+        let text = fs::read_to_string(file).unwrap();
         let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
         let strings = code.flat_map(|line| line.split('"').skip(1).step_by(2));
         let names = strings.filter(|text| text.chars().all(|c| c.is_ascii_uppercase() || c == '_'));

@@ -10,6 +10,7 @@ pub(crate) mod pages;
 #[cfg(target_os = "linux")]
 pub(crate) mod process;
 pub(crate) mod project;
+pub(crate) mod repository;
 #[cfg(unix)]
 pub(crate) mod storm;
 #[cfg(target_os = "linux")]
