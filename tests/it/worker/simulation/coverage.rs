@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// All counted situations.
-const FEATURES: [&str; 246] = [
+const FEATURES: [&str; 245] = [
     "ChatCompletions end: broken without a mark",
     "ChatCompletions end: complete",
     "ChatCompletions end: no mark",
@@ -79,8 +79,8 @@ const FEATURES: [&str; 246] = [
     "config: budget of 3 by Iteration",
     "config: budget of 8 by Call",
     "config: budget of 8 by Iteration",
-    "config: dialect LlamaCpp",
-    "config: dialect OpenAi",
+    "config: dialect llama-cpp",
+    "config: dialect openai",
     "config: fallback Auto",
     "config: fallback Off",
     "config: fallback On",
@@ -216,7 +216,6 @@ const FEATURES: [&str; 246] = [
     "sent again without return_progress",
     "sent again without stream_options",
     "sent again without tool_choice",
-    "sent again without tools, which the prompt describes",
     "slots: always busy",
     "slots: busy for a while",
     "slots: garbage",

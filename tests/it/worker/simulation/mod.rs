@@ -2,7 +2,7 @@
 //! from one seed.
 //!
 //! `DEFTOOL_SIM=SEED` simulates one run and prints its trace. `DEFTOOL_SIM_CASES=N` limits it to the first N requests.
-//! `DEFTOOL_SIM_SEEDS=A..B` simulates these seeds instead of the default 1,000 of a full run and 125 of a reduced one.
+//! `DEFTOOL_SIM_SEEDS=A..B` simulates these seeds instead of the default 1,500 of a full run and 125 of a reduced one.
 //!
 //! | file | content |
 //! |---|---|
@@ -62,7 +62,7 @@ use replay::check_replay;
 use sim::Simulation;
 
 /// The seeds of a full run, in which every situation occurs.
-const SEEDS: Range<u64> = 0..1_000;
+const SEEDS: Range<u64> = 0..1_500;
 
 /// The number of seeds of a reduced run.
 const REDUCED: u64 = 125;

@@ -159,7 +159,10 @@ fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdic
         ReplyEnd::Whole => of_calls(content, turn, tracker, &config.run),
         ReplyEnd::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
         ReplyEnd::Truncated => Verdict::class("tool_parse_error/call_truncated"),
-        ReplyEnd::ServerError => Verdict::class("unknown_error/server_error"),
+        ReplyEnd::Unavailable if may_try_hosted(exchange, None, config.server) => {
+            return Verdict::Classes(Vec::new());
+        }
+        ReplyEnd::ServerError | ReplyEnd::Unavailable => Verdict::class("unknown_error/server_error"),
         ReplyEnd::Overflow => Verdict::class("unknown_error/context_overflow"),
         ReplyEnd::Empty => Verdict::class("unknown_error/empty_stream"),
     };
@@ -402,7 +405,12 @@ pub(super) fn check_wait(
         }
         Head::Broken => may_try_hosted(exchange, None, server) && doubled,
         Head::Refused => may_try_again(exchange, None) && doubled,
-        Head::Status { .. } | Head::Ok | Head::Unreachable | Head::Panics => false,
+        Head::Ok => {
+            exchange.script.content.end == ReplyEnd::Unavailable
+                && may_try_hosted(exchange, None, server)
+                && doubled
+        }
+        Head::Status { .. } | Head::Unreachable | Head::Panics => false,
     };
     if holds {
         return Ok(());

@@ -109,6 +109,8 @@ pub(super) enum ReplyEnd {
     /// Truncated inside the last call's arguments.
     Truncated,
     ServerError,
+    /// An error before any content, which may be temporary.
+    Unavailable,
     Overflow,
     Empty,
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::invariants::{Invariant, Violation};
 use super::ledger::{Case, Exchange};
 use super::refusals::{self, BodyFallbacks, Layout, layout, lost, still_refused, untouched};
-use super::script::Head;
+use super::script::{Head, ReplyEnd, Script};
 use super::submission::{IN_BETWEEN, RequestOptions};
 use super::tools::{EXIT, Generation};
 use super::wire;
@@ -291,7 +291,7 @@ pub(super) fn check_tools(
     Err(Violation { invariant: Invariant::PinnedTools, how })
 }
 
-/// Checks a retry: the attempt number increases by one, no byte of an answer was received, and the body is the same.
+/// Checks a retry: the attempt number increases by one, no answer but an error has begun, and the body is the same.
 /// After a body fallback, the body is different but has the same content.
 pub(super) fn check_retry(
     before: &[Exchange],
@@ -301,7 +301,8 @@ pub(super) fn check_retry(
     body_fallback: Option<BodyFallback>,
 ) -> Result<(), Violation> {
     let expected = before.last().map_or(1, |last| last.attempt + 1);
-    let came = before.iter().any(|exchange| exchange.script.head == Head::Ok && exchange.any_byte);
+    let is_answer = |script: &Script| script.head == Head::Ok && script.content.end != ReplyEnd::Unavailable;
+    let came = before.iter().any(|exchange| is_answer(&exchange.script) && exchange.any_byte);
     let same = before.last().is_none_or(|last| match body_fallback {
         _ if !streams => core(&last.body) == core(body),
         None => last.body == *body,
@@ -318,7 +319,7 @@ pub(super) fn check_retry(
     if attempt == expected && same && (!streams || !came) {
         return Ok(());
     }
-    let how = format!("attempt {attempt} of {expected}, after bytes: {came}, the same: {same}");
+    let how = format!("attempt {attempt} of {expected}, after an answer: {came}, the same: {same}");
     Err(Violation { invariant: Invariant::Retry, how })
 }
 

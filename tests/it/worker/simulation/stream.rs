@@ -158,10 +158,15 @@ impl Reply<'_, '_> {
         self.dice.pick::<&str>(if is_text { &without_calls } else { &with_calls })
     }
 
-    /// Returns the chunk of an error, whose kind becomes the end of the reply.
-    fn error(&mut self) -> Value {
+    /// Returns the chunk of an error, whose kind becomes the end of the reply. `is_first`: before any content.
+    fn error(&mut self, is_first: bool) -> Value {
         let overflow = self.dice.chance(30);
-        self.script.content.end = if overflow { ReplyEnd::Overflow } else { ReplyEnd::ServerError };
+        self.script.content.end = match (self.context.api, overflow) {
+            (_, true) => ReplyEnd::Overflow,
+            // The number is that of a status.
+            (Api::ChatCompletions, false) if is_first => ReplyEnd::Unavailable,
+            (_, false) => ReplyEnd::ServerError,
+        };
         let error = match (self.context.api, overflow) {
             (Api::ChatCompletions, true) => {
                 json!({"message": "too long", "type": "exceed_context_size_error", "code": 400})
@@ -198,7 +203,8 @@ impl Reply<'_, '_> {
         let is_whole = !is_cut && !is_failed;
         let mut chunks = self.content();
         if is_failed {
-            chunks.push(self.error());
+            let error = self.error(chunks.is_empty());
+            chunks.push(error);
         }
         if is_whole {
             chunks.push(finish(self.finish_reason()));
