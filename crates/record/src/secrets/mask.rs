@@ -37,6 +37,15 @@ const CREDENTIALS_PATTERN: &str = r#"(?ix)
     | [?&] (?: api[-_]?key | access[-_]?token | auth | key | password | secret | sig | signature | token ) = ([^&\s"'\\\#]{6,})
 "#;
 
+/// The ends of the names with which a match of [`CREDENTIALS_PATTERN`] can begin, in lower case.
+const CREDENTIAL_NAMES: [&str; 3] = ["authorization", "api-key", "x-auth-token"];
+
+/// Whether a match of [`CREDENTIALS_PATTERN`] can begin with the name of a member.
+fn names_credential(name: &str) -> bool {
+    let end = |word: &str| name.len().checked_sub(word.len()).and_then(|start| name.get(start..));
+    CREDENTIAL_NAMES.iter().any(|word| end(word).is_some_and(|end| end.eq_ignore_ascii_case(word)))
+}
+
 /// A word after which a match of [`CREDENTIALS_PATTERN`] may continue.
 static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OPENING_PATTERN).ok());
 
@@ -251,11 +260,18 @@ impl Mask {
             Value::Number(_) => true,
             _ => false,
         };
-        for separator in [": ", ":"].into_iter().filter(|_| is_searched) {
+        let built_in = CREDENTIALS.as_ref().filter(|_| names_credential(name));
+        let patterns = self.secrets.patterns.iter().chain(built_in);
+        if !is_searched || patterns.clone().next().is_none() {
+            return;
+        }
+        for separator in [": ", ":"] {
             let name = format!("{}{separator}", Value::from(name));
             let text = format!("{name}{value}");
             let mut found = Vec::new();
-            self.find_patterns(text.as_bytes(), &mut found);
+            for pattern in patterns.clone() {
+                find_pattern(pattern, text.as_bytes(), &mut found);
+            }
             found.retain(|(range, _)| range.end > name.len());
             let hits = self.hits(text.as_bytes(), found);
             let Some(Hit { range, mark }) = hits.first() else { continue };

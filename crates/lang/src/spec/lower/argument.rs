@@ -95,11 +95,10 @@ impl Lowerer {
                 return None;
             }
         };
-        // An unreadable or misspelt description has its own finding.
-        let is_description = |key: &str| {
-            key == "description" || unknown_key::meant(Plist::Argument, key) == Some("description")
-        };
-        let is_described = entries.iter().any(|entry| is_description(&entry.key));
+        // An unreadable or misspelt description has its own finding. The search for misspelt keys is slow.
+        let is_meant = |entry: &Entry| unknown_key::meant(Plist::Argument, &entry.key) == Some("description");
+        let is_described =
+            entries.iter().any(|entry| entry.key == "description") || entries.iter().any(is_meant);
         let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
         let schema = self.lower_keywords(entries, span, SchemaPosition::Argument { name: &name, optional });
         let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };
