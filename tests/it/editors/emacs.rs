@@ -53,6 +53,9 @@ const SEEN_IN_EMACS: &str = "mode: deftool-mode
 findings: 2 {finding} strng
 repaired:{space}
 face: font-lock-keyword-face
+script: deftool-script-mode font-lock-keyword-face
+no forms: nil
+forms: 2 warning[DT108]: unknown key `:descripton` for a tool :descripton
 ";
 
 const SEEN_WITH_EGLOT: &str = r#"renamed: (deftool :name "weather" :description "Get the weather."
@@ -95,6 +98,7 @@ fn emacs_shows_findings_renames_and_formats() {
         let project = project();
         let mut command = Command::new("emacs");
         fs::write(project.path("init.el"), &setup).unwrap();
+        fs::write(project.path("plain.el"), "(defun look () \"Look.\" (undefined-function))\n").unwrap();
         command.args(["--batch", "-q", "-l", "init.el", "-l"]).arg(folder().join("emacs.el"));
         command
             .env("HOME", project.path("home"))
