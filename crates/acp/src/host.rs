@@ -1,16 +1,33 @@
 //! The interface that the host program implements for the agent.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use agent_client_protocol::v1::schema::ToolKind;
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_worker::{SubmitRequest, Worker};
 use futures_util::future::BoxFuture;
 
+use crate::progress::ProgressSender;
+
 /// Opens sessions.
 pub trait Host: Send + Sync + 'static {
     /// Opens a session. The error is a message for the user.
     fn open(&self, request: SessionRequest) -> BoxFuture<'_, Result<OpenedSession, String>>;
+
+    /// Opens the worker of a mode for a session that was opened with `request`. The error is a message for the user.
+    fn open_mode<'a>(
+        &'a self,
+        request: &'a SessionRequest,
+        mode: &'a str,
+    ) -> BoxFuture<'a, Result<SessionWorker, String>>;
+
+    /// Returns the stored sessions of the project that contains `folder`, or all sessions, last change first.
+    fn stored(&self, folder: Option<PathBuf>) -> Vec<StoredSession>;
+
+    /// Returns the sender of the tools' progress.
+    fn progress(&self) -> &ProgressSender;
 
     /// Stops the workers of all sessions. Called once, after the last prompt has ended.
     fn close(&self) -> BoxFuture<'_, ()>;
@@ -54,14 +71,67 @@ pub enum ClientTransport {
 pub struct OpenedSession {
     /// Identifies the session when a client loads it.
     pub id: String,
+    /// The modes among which the client may choose: the names of the project's workers.
+    pub modes: Vec<String>,
     /// Answers the prompts.
-    pub worker: Worker,
+    pub worker: SessionWorker,
     /// The conversation so far, and the settings of its requests.
     pub request: SubmitRequest,
     /// Stores the conversation.
     pub store: Box<dyn SessionStore>,
-    /// Messages for the user, such as a server that cannot be used. Shown at the first prompt.
+}
+
+/// The worker of a session.
+pub struct SessionWorker {
+    /// Its mode.
+    pub mode: String,
+    /// The worker.
+    pub worker: Worker,
+    /// Returns what a tool does, for the client's icons.
+    pub kind_of: Arc<dyn Fn(&str) -> CallKind + Send + Sync>,
+    /// Messages for the user, such as a server that cannot be used. Shown at the next prompt.
     pub notices: Vec<String>,
+}
+
+/// What a tool does, at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallKind {
+    /// Starts programs.
+    Execute,
+    /// Writes files.
+    Edit,
+    /// Sends requests to other hosts.
+    Fetch,
+    /// Reads files.
+    Read,
+    /// Something else.
+    #[default]
+    Other,
+}
+
+impl From<CallKind> for ToolKind {
+    fn from(kind: CallKind) -> Self {
+        match kind {
+            CallKind::Execute => Self::Execute,
+            CallKind::Edit => Self::Edit,
+            CallKind::Fetch => Self::Fetch,
+            CallKind::Read => Self::Read,
+            CallKind::Other => Self::Other,
+        }
+    }
+}
+
+/// A session that can be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its ID.
+    pub id: String,
+    /// The folder of its project, absolute.
+    pub folder: PathBuf,
+    /// Its first prompt.
+    pub title: String,
+    /// The time of the last change, in the format of RFC 3339.
+    pub changed: String,
 }
 
 /// Stores the conversation of a session.

@@ -16,9 +16,15 @@
 
 mod host;
 mod lines;
+mod progress;
 mod server;
+mod sessions;
 mod turn;
 mod updates;
 
-pub use host::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, SessionStore};
+pub use host::{
+    CallKind, ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, SessionStore,
+    SessionWorker, StoredSession,
+};
+pub use progress::{Progress, ProgressSender};
 pub use server::serve;

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Client, Error, ErrorCode};
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, FinalState, FinishReason, Outcome, normalize_conversation};
+use deftool_lang::text::exact;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -17,10 +18,15 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::OpenedSession;
+use crate::progress::ProgressSender;
+use crate::sessions::Conversation;
 use crate::updates::{Updates, title};
 
 /// The option of a permission request that executes the call.
 const ALLOW: &str = "allow";
+
+/// The option of a permission request that executes all calls of the tool in this session.
+const ALLOW_ALWAYS: &str = "allow-always";
 
 /// The connection of a session.
 #[derive(Clone)]
@@ -29,6 +35,24 @@ pub(crate) struct Peer {
     pub(crate) connection: ConnectionTo<Client>,
     /// Whether the client shows notices.
     pub(crate) shows_notices: bool,
+    /// The progress of calls.
+    pub(crate) progress: ProgressSender,
+}
+
+/// A call that the user is asked to approve.
+struct Asked {
+    call_id: String,
+    tool: String,
+    arguments: Arc<Value>,
+    /// The generation of the tools.
+    generation: u64,
+}
+
+/// The answer of the user.
+enum Answer {
+    Once(Approval),
+    /// Calls of the tool are allowed in this session.
+    Always,
 }
 
 impl Peer {
@@ -41,25 +65,36 @@ impl Peer {
         }
     }
 
-    /// Asks the user to approve a call. Returns its ID with the answer.
-    async fn approve(&self, call_id: String, tool: String, arguments: Arc<Value>) -> (String, Approval) {
-        let fields =
-            ToolCallUpdateFields::new().title(title(&tool, &arguments)).raw_input(Value::clone(&arguments));
+    fn update_if(&self, update: Option<SessionUpdate>) {
+        if let Some(update) = update {
+            self.update(update);
+        }
+    }
+
+    /// Asks the user to approve a call.
+    async fn approve(&self, call: Asked) -> (Asked, Answer) {
+        let fields = ToolCallUpdateFields::new()
+            .title(title(&call.tool, &call.arguments))
+            .raw_input(Value::clone(&call.arguments));
+        let always = format!("Allow {} in this session", exact(&call.tool));
         let options = vec![
             PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce),
+            PermissionOption::new(ALLOW_ALWAYS, always, PermissionOptionKind::AllowAlways),
             PermissionOption::new("refuse", "Refuse", PermissionOptionKind::RejectOnce),
         ];
         let request = RequestPermissionRequest::new(
             self.session_id.clone(),
-            ToolCallUpdate::new(call_id.clone(), fields),
+            ToolCallUpdate::new(call.call_id.clone(), fields),
             options,
         );
-        let refused = |reason: String| Approval::Refused { reason };
+        let refused = |reason: String| Answer::Once(Approval::Refused { reason });
         let answer = match self.connection.send_request(request).block_task().await {
             Ok(response) => match response.outcome {
-                RequestPermissionOutcome::Selected(selected) if &*selected.option_id.0 == ALLOW => {
-                    Approval::Allowed
-                }
+                RequestPermissionOutcome::Selected(selected) => match &*selected.option_id.0 {
+                    ALLOW => Answer::Once(Approval::Allowed),
+                    ALLOW_ALWAYS => Answer::Always,
+                    _ => refused(String::new()),
+                },
                 RequestPermissionOutcome::Cancelled => {
                     refused(String::from("nobody answered the request for approval"))
                 }
@@ -67,7 +102,7 @@ impl Peer {
             },
             Err(error) => refused(format!("the client did not ask the user: {}", error.message)),
         };
-        (call_id, answer)
+        (call, answer)
     }
 }
 
@@ -76,12 +111,14 @@ impl Peer {
 /// # Errors
 /// If the request fails. The conversation contains the received part of the reply.
 pub(crate) async fn send(
-    session: &mut OpenedSession,
+    conversation: &mut Conversation,
     peer: &Peer,
     message: Message,
     canceled: &CancellationToken,
 ) -> Result<StopReason, Error> {
-    let OpenedSession { worker, request, store, .. } = session;
+    let Conversation { session, allowed } = conversation;
+    let OpenedSession { worker: of_session, request, store, .. } = session;
+    let worker = &of_session.worker;
     request.messages.push(message);
     request.messages = normalize_conversation(std::mem::take(&mut request.messages));
     store.store(&request.messages);
@@ -89,30 +126,54 @@ pub(crate) async fn send(
     let Some(submitted) = submitted else { return Ok(StopReason::Cancelled) };
     let id = submitted.map_err(|error| failed(&error.to_string()))?;
     let mut events = worker.events(&id, 0).ok_or_else(|| failed("unknown request"))?;
-    let mut updates = Updates::new(&id);
-    let mut approvals: FuturesUnordered<BoxFuture<(String, Approval)>> = FuturesUnordered::new();
+    let mut progress = peer.progress.subscribe(&id);
+    let mut updates = Updates::new(&id, &*of_session.kind_of);
+    let mut approvals: FuturesUnordered<BoxFuture<(Asked, Answer)>> = FuturesUnordered::new();
     let mut is_canceled = false;
     loop {
         let event = tokio::select! {
-            event = events.next() => event,
-            Some((call_id, answer)) = approvals.next() => {
-                worker.approve(&id, &call_id, answer);
-                continue;
-            }
+            // Progress follows the start of its call.
+            biased;
             () = canceled.cancelled(), if !is_canceled => {
                 is_canceled = true;
                 worker.cancel(&id);
                 continue;
             }
+            event = events.next() => event,
+            Some((Asked { call_id, tool, generation, .. }, answer)) = approvals.next() => {
+                let answer = match answer {
+                    Answer::Once(answer) => answer,
+                    Answer::Always => {
+                        allowed.insert(tool, generation);
+                        Approval::Allowed
+                    }
+                };
+                worker.approve(&id, &call_id, answer);
+                continue;
+            }
+            Some(progress) = progress.next() => {
+                peer.update_if(updates.progress(&progress));
+                continue;
+            }
         };
         let Some(event) = event else { break };
-        if let Some(update) = updates.of(&event) {
-            peer.update(update);
+        if matches!(&*event, Event::ToolFinished { .. }) {
+            // The result replaces it.
+            while let Some(progress) = progress.next_queued() {
+                peer.update_if(updates.progress(&progress));
+            }
         }
+        peer.update_if(updates.of(&event));
         match &*event {
-            Event::Approval { id, name, arguments, answer: None } => {
+            Event::Approval { id: call_id, name, arguments, answer: None } => {
+                let generation = worker.generation();
+                if allowed.contains(name, generation) {
+                    worker.approve(&id, call_id, Approval::Allowed);
+                    continue;
+                }
+                let (call_id, tool) = (call_id.clone(), name.clone());
                 let arguments = arguments.clone().unwrap_or_default();
-                approvals.push(peer.approve(id.clone(), name.clone(), arguments).boxed());
+                approvals.push(peer.approve(Asked { call_id, tool, arguments, generation }).boxed());
             }
             // The previous turn is complete.
             Event::TurnStarted { turn, .. } if *turn > 1 => {

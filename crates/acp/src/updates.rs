@@ -12,21 +12,42 @@ use deftool_lang::text::{exact, one_line};
 use deftool_lang::tool::{Attachment, attach};
 use serde_json::Value;
 
+use crate::host::CallKind;
+use crate::progress::Progress;
+
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
 
+/// Returns what a tool does.
+type KindOf = dyn Fn(&str) -> CallKind + Send + Sync;
+
 /// Creates the updates of the events of one request.
-pub(crate) struct Updates {
+pub(crate) struct Updates<'a> {
     request_id: String,
+    kind_of: &'a KindOf,
+    /// The calls that run.
+    running: HashSet<String>,
     /// Number of calls of exit tools. These have no ID.
     signals: usize,
     /// The calls that the user refused.
     refused: HashSet<String>,
 }
 
-impl Updates {
-    pub(crate) fn new(request_id: &str) -> Self {
-        Self { request_id: request_id.to_owned(), signals: 0, refused: HashSet::new() }
+impl<'a> Updates<'a> {
+    pub(crate) fn new(request_id: &str, kind_of: &'a KindOf) -> Self {
+        let (request_id, refused, running) = (request_id.to_owned(), HashSet::new(), HashSet::new());
+        Self { request_id, kind_of, running, signals: 0, refused }
+    }
+
+    /// Returns the update of the progress of a call, while it runs.
+    pub(crate) fn progress(&self, progress: &Progress) -> Option<SessionUpdate> {
+        let Progress { call_id, fraction, text } = progress;
+        let percent = fraction.map_or_else(String::new, |fraction| format!("{:.0} % ", fraction * 100.0));
+        let content = vec![ToolCallContent::Content(Content::new(format!("{percent}{text}")))];
+        let fields = ToolCallUpdateFields::new().content(content);
+        self.running
+            .contains(call_id)
+            .then(|| SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(call_id.clone(), fields)))
     }
 
     /// Returns the update of an event, if it has any.
@@ -35,13 +56,15 @@ impl Updates {
             Event::Text { text } => SessionUpdate::AgentMessageChunk(chunk(text)),
             Event::Reasoning { text } => SessionUpdate::AgentThoughtChunk(chunk(text)),
             Event::ToolCall { id, name, arguments } => {
-                SessionUpdate::ToolCall(call(id.clone(), name, arguments))
+                SessionUpdate::ToolCall(call(id.clone(), name, arguments, self.kind_of))
             }
             Event::ToolStarted { id, .. } => {
+                self.running.insert(id.clone());
                 let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
                 SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields))
             }
             Event::ToolFinished { id, ok, result, attachments, error, .. } => {
+                self.running.remove(id);
                 let is_completed = *ok && !self.refused.contains(id);
                 finished(id.clone(), is_completed, result.as_ref(), error.as_ref(), attachments)
             }
@@ -49,7 +72,7 @@ impl Updates {
             Event::Signal(signal) => {
                 self.signals += 1;
                 let id = format!("{}-signal-{}", self.request_id, self.signals);
-                let call = call(id, &signal.tool_name, &signal.arguments);
+                let call = call(id, &signal.tool_name, &signal.arguments, self.kind_of);
                 SessionUpdate::ToolCall(match &signal.arguments_error {
                     None => call.status(ToolCallStatus::Completed),
                     Some(error) => {
@@ -73,7 +96,7 @@ impl Updates {
 }
 
 /// Returns the updates that repeat a stored conversation.
-pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
+pub(crate) fn replay(messages: &[Message], kind_of: &KindOf) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     for message in messages {
         match message {
@@ -91,7 +114,7 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
                     let arguments = tool_call.function.arguments.as_str();
                     let arguments =
                         serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
-                    let call = call(tool_call.id.clone(), &tool_call.function.name, &arguments);
+                    let call = call(tool_call.id.clone(), &tool_call.function.name, &arguments, kind_of);
                     updates.push(SessionUpdate::ToolCall(call));
                 }
             }
@@ -136,21 +159,32 @@ pub(crate) fn prompt_message(prompt: Vec<ContentBlock>) -> Result<Message, Strin
 }
 
 /// Returns a tool call that waits.
-pub(crate) fn call(id: String, name: &str, arguments: &Value) -> ToolCall {
-    ToolCall::new(id, title(name, arguments)).name(name.to_owned()).raw_input(arguments.clone())
+fn call(id: String, name: &str, arguments: &Value, kind_of: &KindOf) -> ToolCall {
+    ToolCall::new(id, title(name, arguments))
+        .name(name.to_owned())
+        .kind(kind_of(name).into())
+        .raw_input(arguments.clone())
 }
 
-/// Returns a one-line description of a call, which the user may be asked to approve.
+/// Returns a one-line description of a call, which the user may be asked to approve: the name of the tool, and its
+/// arguments with their names.
 pub(crate) fn title(name: &str, arguments: &Value) -> String {
-    let text = if arguments.as_object().is_some_and(serde_json::Map::is_empty) {
-        exact(name)
-    } else {
-        exact(&format!("{name} {}", text_of(arguments)))
+    let arguments = match arguments.as_object() {
+        Some(arguments) => arguments.iter().map(argument).collect::<Vec<_>>().join(", "),
+        None => text_of(arguments),
     };
+    let text = exact(format!("{name} {arguments}").trim_end());
     match text.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => text.get(..end).map_or_else(String::new, |start| format!("{start}…")),
         None => text,
     }
+}
+
+/// Returns an argument with its name, which has quotation marks if it is not a word.
+fn argument((name, value): (&String, &Value)) -> String {
+    let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let name = if is_word { name.clone() } else { Value::from(name.as_str()).to_string() };
+    format!("{name}: {value}")
 }
 
 /// Returns the update of a call that was answered. Images follow the text.

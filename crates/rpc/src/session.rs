@@ -198,7 +198,7 @@ async fn report_script_events(session: Session, mut events: mpsc::Receiver<Queue
             Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text, .. }) => {
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }
-            Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text }) => {
+            Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text, .. }) => {
                 client.notify("progress", ProgressParams { id, tool, fraction, text }).await;
             }
         }

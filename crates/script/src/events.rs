@@ -52,6 +52,8 @@ pub enum ScriptEvent {
         tool: String,
         /// The ID of the request, or empty.
         request_id: String,
+        /// The ID of the call in the conversation, or empty.
+        call_id: String,
         /// The completed fraction, from 0 to 1, if known.
         fraction: Option<f64>,
         /// The current activity.
@@ -82,7 +84,7 @@ impl ScriptSink {
                 LogLevel::Warn => tracing::warn!(target: "deftool::script", tool, request_id, "{text}"),
                 LogLevel::Error => tracing::error!(target: "deftool::script", tool, request_id, "{text}"),
             },
-            ScriptEvent::Progressed { tool, request_id, fraction, text } => {
+            ScriptEvent::Progressed { tool, request_id, fraction, text, .. } => {
                 tracing::debug!(target: "deftool::script", tool, request_id, fraction, "{text}");
             }
         }

@@ -23,6 +23,7 @@
 //! Invariants: a slot is freed when its request reaches a terminal state; every request ends and keeps its text,
 //! whatever a server or a tool does; no secret leaves the transport.
 
+mod always_allowed;
 mod config;
 mod driver;
 mod endpoint;
@@ -35,6 +36,7 @@ mod tools;
 mod transport;
 mod worker;
 
+pub use always_allowed::AlwaysAllowed;
 pub use config::{Approvals, WorkerConfig};
 pub use deftool_lang::tool::{ToolSource, Toolbox};
 pub use driver::{EventStream, PartialCall, ResultError};

@@ -5,27 +5,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use deftool_acp::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, SessionStore, serve};
+use deftool_acp::{
+    CallKind, ClientServer, ClientTransport, Host, OpenedSession, Progress, ProgressSender, SessionRequest,
+    SessionStore, SessionWorker, StoredSession, serve,
+};
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_engine::{AddedServer, Choice, OpenedWorker, ProjectWorkers, WorkerProject, close_remote};
-use deftool_lang::spec::WorkerSpec;
+use deftool_lang::spec::{Permissions, WorkerSpec};
 use deftool_project::{LiveProject, find_root};
 use deftool_record::Redaction;
 use deftool_record::session::{Line, Session, SessionFile};
-use deftool_script::ScriptRunner;
+use deftool_script::{ScriptEvent, ScriptRunner, ScriptSink};
 use deftool_worker::SubmitRequest;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::OnceCell;
 
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::engine;
 use crate::cli::project::engine::ScriptOptions;
-use crate::cli::terminal::output::{clean, eprint_line, notices};
+use crate::cli::project::script_log;
+use crate::cli::terminal::output::{clean, cut, eprint_line, notices};
 use crate::cli::terminal::stdio::{stdin, stdout};
 use crate::cli::worker::options::WorkerOptions;
-use crate::cli::worker::session::{SessionWriter, begin, new_name, sessions_folder};
+use crate::cli::worker::session::{
+    ListedSession, SessionWriter, all_sessions, begin, new_name, project_sessions, sessions_folder,
+};
 use crate::cli::worker::{api_key, choose_worker, secrets, serve_client};
 
 #[derive(Debug, Args)]
@@ -43,6 +49,9 @@ pub(in crate::cli) struct AcpOptions {
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
+/// Maximum number of characters of the title of a stored session.
+const MAX_TITLE: usize = 100;
+
 /// The extension of session files.
 const EXTENSION: &str = ".jsonl";
 
@@ -50,10 +59,12 @@ pub(in crate::cli) fn run(options: &AcpOptions) -> Result<Exit, CliError> {
     // Report an unusable -C now instead of in each session.
     let project = &options.worker.project;
     let project = project.directory().map(|_| project.dirs());
+    let progress = ProgressSender::default();
     let agent = Agent {
         options: options.worker.clone(),
         folder: project.transpose()?.map(|dirs| dirs.project),
-        scripts: engine::start(&options.scripts)?,
+        scripts: engine::start_with(&options.scripts, sink(progress.clone()))?,
+        progress,
         trusts_all: options.scripts.trust,
         workers: Mutex::default(),
     };
@@ -66,13 +77,17 @@ struct Agent {
     /// The folder of -C.
     folder: Option<PathBuf>,
     scripts: Arc<ScriptRunner>,
+    progress: ProgressSender,
     /// `--trust`: all permissions, for this run.
     trusts_all: bool,
     workers: Mutex<SharedWorkers>,
 }
 
 /// The open workers. Sessions of one project share a worker if the client added the same MCP servers.
-type SharedWorkers = HashMap<(PathBuf, Vec<ClientServer>), Arc<OnceCell<SharedWorker>>>;
+type SharedWorkers = HashMap<WorkerKey, Arc<OnceCell<SharedWorker>>>;
+
+/// The project, the MCP servers of the client, and the name of the worker, if one is named.
+type WorkerKey = (PathBuf, Vec<ClientServer>, Option<String>);
 
 /// A worker of one or more sessions.
 struct SharedWorker {
@@ -84,6 +99,34 @@ struct SharedWorker {
 impl Host for Agent {
     fn open(&self, request: SessionRequest) -> BoxFuture<'_, Result<OpenedSession, String>> {
         async move { self.open_session(request).await.map_err(|error| error.to_string()) }.boxed()
+    }
+
+    fn open_mode<'a>(
+        &'a self,
+        request: &'a SessionRequest,
+        mode: &'a str,
+    ) -> BoxFuture<'a, Result<SessionWorker, String>> {
+        let worker = async move {
+            let cell = self.worker_cell(request, Some(mode));
+            let shared = self.shared_worker(&cell, request, Some(mode)).await?;
+            Ok(session_worker(shared))
+        };
+        worker.map_err(|error: CliError| error.to_string()).boxed()
+    }
+
+    fn stored(&self, folder: Option<PathBuf>) -> Vec<StoredSession> {
+        let sessions = match self.folder.clone().or(folder) {
+            Some(folder) => project_sessions(&root_of(&folder)),
+            None => all_sessions(),
+        };
+        // A damaged session does not affect the others.
+        let sessions =
+            sessions.into_iter().filter_map(|(changed, path)| ListedSession::read(&path, changed).ok());
+        sessions.filter_map(|(session, _)| stored(&session)).collect()
+    }
+
+    fn progress(&self) -> &ProgressSender {
+        &self.progress
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -105,16 +148,11 @@ impl Host for Agent {
 
 impl Agent {
     async fn open_session(&self, request: SessionRequest) -> Result<OpenedSession, CliError> {
-        let SessionRequest { folder, id, servers } = request;
-        let folder = self.folder.clone().unwrap_or(folder);
-        // Outside of a project, the sessions belong to the folder.
-        let root = find_root(&folder).unwrap_or_else(|_| folder.clone());
-        let stored = id.as_deref().map(|id| stored_session(&root, id)).transpose()?;
-        let cell = {
-            let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(workers.entry((root.clone(), servers.clone())).or_default())
-        };
-        let shared = cell.get_or_try_init(|| self.open_worker(&folder, &root, servers)).await?;
+        let root = self.root_of(&request);
+        let stored = request.id.as_deref().map(|id| stored_session(&root, id)).transpose()?;
+        let named = self.options.worker.as_deref();
+        let cell = self.worker_cell(&request, named);
+        let shared = self.shared_worker(&cell, &request, named).await?;
         let SharedWorker { spec, project, opened } = shared;
         let key = api_key(spec);
         let redaction = Arc::new(Redaction::new(key.as_deref(), secrets(&[], &project.current())?));
@@ -137,23 +175,44 @@ impl Agent {
             model: session.model.filter(|name| !name.is_empty()),
             ..SubmitRequest::default()
         };
-        Ok(OpenedSession {
-            id,
-            worker: opened.worker.clone(),
-            request,
-            store: Box::new(writer),
-            notices: opened.left_out.clone(),
-        })
+        let modes = match named {
+            Some(name) => vec![name.to_owned()],
+            None => modes(project),
+        };
+        Ok(OpenedSession { id, modes, worker: session_worker(shared), request, store: Box::new(writer) })
     }
 
-    /// Opens the project at `root`, or the user's own, and connects its worker.
+    /// Returns the folder of the project of a session. Outside of a project, sessions belong to the folder.
+    fn root_of(&self, request: &SessionRequest) -> PathBuf {
+        root_of(self.folder.as_ref().unwrap_or(&request.folder))
+    }
+
+    fn worker_cell(&self, request: &SessionRequest, named: Option<&str>) -> Arc<OnceCell<SharedWorker>> {
+        let key = (self.root_of(request), request.servers.clone(), named.map(str::to_owned));
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(workers.entry(key).or_default())
+    }
+
+    /// Returns the worker in a cell. Opens the project of the session, or the user's own, and connects its worker, if
+    /// no session did.
+    async fn shared_worker<'a>(
+        &self,
+        cell: &'a OnceCell<SharedWorker>,
+        request: &SessionRequest,
+        named: Option<&str>,
+    ) -> Result<&'a SharedWorker, CliError> {
+        let folder = self.folder.as_ref().unwrap_or(&request.folder);
+        let root = self.root_of(request);
+        cell.get_or_try_init(|| self.open_worker(folder, &root, request.servers.clone(), named)).await
+    }
+
     async fn open_worker(
         &self,
         folder: &Path,
         root: &Path,
         servers: Vec<ClientServer>,
+        named: Option<&str>,
     ) -> Result<SharedWorker, CliError> {
-        let named = self.options.worker.as_deref();
         let choice = Choice {
             worker: named,
             user_tools: self.options.user_tools,
@@ -178,6 +237,64 @@ impl Agent {
         opened.left_out = left_out;
         Ok(SharedWorker { spec, project, opened })
     }
+}
+
+/// Returns a sink that prints log lines to stderr, and reports progress to the client.
+fn sink(progress: ProgressSender) -> ScriptSink {
+    let log = script_log::sink();
+    ScriptSink::new(move |event| match event {
+        ScriptEvent::Progressed { request_id, call_id, fraction, text, .. } => {
+            progress.send(&request_id, Progress { call_id, fraction, text });
+        }
+        ScriptEvent::Logged { .. } => log.send(event),
+    })
+}
+
+fn root_of(folder: &Path) -> PathBuf {
+    find_root(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Returns the names of a project's workers that can be used.
+fn modes(project: &LiveProject) -> Vec<String> {
+    let project = project.current();
+    let usable = project.load.workers.iter().filter(|worker| worker.valid);
+    usable.map(|worker| worker.name.value.clone()).collect()
+}
+
+fn session_worker(shared: &SharedWorker) -> SessionWorker {
+    let SharedWorker { spec, project, opened } = shared;
+    let project = Arc::clone(project);
+    SessionWorker {
+        mode: spec.name.value.clone(),
+        worker: opened.worker.clone(),
+        kind_of: Arc::new(move |tool| {
+            project.current().tool(tool).map_or(CallKind::Other, |loaded| kind_of(&loaded.tool.permissions))
+        }),
+        notices: opened.left_out.clone(),
+    }
+}
+
+/// Returns what a tool with these permissions does, at most.
+fn kind_of(allowed: &Permissions) -> CallKind {
+    let kinds = [
+        (&allowed.run, CallKind::Execute),
+        (&allowed.write, CallKind::Edit),
+        (&allowed.net, CallKind::Fetch),
+        (&allowed.read, CallKind::Read),
+    ];
+    let first = kinds.into_iter().find(|(allowed, _)| !allowed.is_empty());
+    first.map_or(CallKind::Other, |(_, kind)| kind)
+}
+
+/// Returns a session that a client can load; `None` if it does not name its project.
+fn stored(session: &ListedSession) -> Option<StoredSession> {
+    let folder = PathBuf::from(&session.project);
+    folder.is_absolute().then(|| StoredSession {
+        id: session.name.clone(),
+        folder,
+        title: cut(&clean(session.prompt.trim().lines().next().unwrap_or_default()), MAX_TITLE),
+        changed: session.changed().to_string(),
+    })
 }
 
 /// Returns the MCP servers of a client, and those that cannot be used, one clause each.

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 pub(super) mod raw;
+mod sessions;
 mod user_tools;
 
 use std::io::{BufRead, BufReader, Write};
@@ -16,9 +17,9 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, InitializeRequest, LoadSessionRequest,
-    McpServer, McpServerStdio, NewSessionRequest, PromptRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
-    SessionNotification, SessionUpdate, StopReason, ToolCallContent, ToolCallStatus,
+    McpServer, McpServerStdio, NewSessionRequest, PermissionOptionKind, PromptRequest,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
+    SessionId, SessionNotification, SessionUpdate, StopReason, ToolCallContent, ToolKind,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error, on_receive_notification, on_receive_request};
 use deftool_test_support::server::{Answer, Server, call, finish, without_budget};
@@ -51,6 +52,10 @@ impl Seen {
         seen.push('\n');
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+
     fn take(&self) -> String {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -77,14 +82,14 @@ fn describe(update: SessionUpdate) -> String {
         SessionUpdate::AgentMessageChunk(chunk) => format!("agent: {}", text_of(&chunk.content)),
         SessionUpdate::AgentThoughtChunk(chunk) => format!("thought: {}", text_of(&chunk.content)),
         SessionUpdate::ToolCall(call) => {
-            [format!("call {:?}: {}", call.status, call.title), texts_of(&call.content)]
-                .join(" ")
-                .trim()
-                .to_owned()
+            let kind = if call.kind == ToolKind::Other { String::new() } else { format!(" {:?}", call.kind) };
+            let text = format!("call {:?}{kind}: {} {}", call.status, call.title, texts_of(&call.content));
+            text.trim().to_owned()
         }
         SessionUpdate::ToolCallUpdate(update) => {
             let texts = texts_of(&update.fields.content.unwrap_or_default());
-            format!("{:?}: {texts}", update.fields.status.unwrap_or(ToolCallStatus::Pending))
+            let status = update.fields.status;
+            format!("{}: {texts}", status.map_or(String::from("progress"), |status| format!("{status:?}")))
         }
         SessionUpdate::Notice(notice) => format!("notice: {}", notice.title),
         other => panic!("{other:?}"),
@@ -92,7 +97,7 @@ fn describe(update: SessionUpdate) -> String {
 }
 
 /// Starts `deftool acp` in the project, and runs `work` with a connection to it. The user allows the calls with the path
-/// `a`.
+/// `a`, and all calls of the tool with the path `always`.
 async fn connect(
     project: &Project,
     arguments: &[&str],
@@ -126,8 +131,14 @@ async fn connect_to(
                 let fields = request.tool_call.fields;
                 asked.add(&format!("asked: {}", fields.title.unwrap()));
                 let path = fields.raw_input.unwrap()["path"].clone();
-                let option = request.options[usize::from(path != "a")].option_id.clone();
-                let selected = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option));
+                let kind = match path.as_str() {
+                    Some("a") => PermissionOptionKind::AllowOnce,
+                    Some("always") => PermissionOptionKind::AllowAlways,
+                    _ => PermissionOptionKind::RejectOnce,
+                };
+                let option = request.options.iter().find(|option| option.kind == kind).unwrap();
+                let selected = SelectedPermissionOutcome::new(option.option_id.clone());
+                let selected = RequestPermissionOutcome::Selected(selected);
                 let outcome = if path == "c" { RequestPermissionOutcome::Cancelled } else { selected };
                 responder.respond(RequestPermissionResponse::new(outcome))
             },
@@ -158,18 +169,19 @@ async fn prompt(connection: &ConnectionTo<Agent>, seen: &Seen, session: &Session
     seen.take()
 }
 
-const CONVERSATION: &str = r#"call Pending: count {"text":"abcd"}
-call Pending: careful {"path":"a"}
-call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
-call Pending: careful {"path":"c"}
+const CONVERSATION: &str = r#"call Pending: count text: "abcd"
+call Pending: careful path: "a"
+call Pending: careful path: "b\u{202e}\u{200b}\u{2028}\u{7f}"
+call Pending: careful path: "c"
 InProgress: 
+progress: 50 % half
 Completed: 4
-asked: careful {"path":"a"}
+asked: careful path: "a"
 InProgress: 
 Completed: changed a
-asked: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
+asked: careful path: "b\u{202e}\u{200b}\u{2028}\u{7f}"
 Failed: {"refused":"the user did not allow this call"}
-asked: careful {"path":"c"}
+asked: careful path: "c"
 Failed: {"refused":"the user did not allow this call","reason":"nobody answered the request for approval"}
 agent: It is 4.
 call Completed: done
@@ -178,10 +190,10 @@ stop: EndTurn
 "#;
 
 const LOADED: &str = r#"user: How long is abcd?
-call Pending: count {"text":"abcd"}
-call Pending: careful {"path":"a"}
-call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
-call Pending: careful {"path":"c"}
+call Pending: count text: "abcd"
+call Pending: careful path: "a"
+call Pending: careful path: "b\u{202e}\u{200b}\u{2028}\u{7f}"
+call Pending: careful path: "c"
 Completed: 4
 Completed: changed a
 Completed: {"refused":"the user did not allow this call"}
@@ -276,7 +288,7 @@ async fn a_prompt_is_canceled() {
         let other = prompt(connection, seen, &session, "Meanwhile.").await;
         assert_eq!(
             other,
-            "call Pending: wait\nInProgress: \nerror Invalid params: another prompt of this session is not finished\n"
+            "call Pending Execute: wait\nInProgress: \nerror Invalid params: another prompt of this session is not finished\n"
         );
         connection.send_notification(CancelNotification::new(session.clone()))?;
         assert_eq!(waiting.await?.stop_reason, StopReason::Cancelled);
@@ -319,7 +331,7 @@ async fn mcp_servers_of_the_client_are_used() {
             format!(
                 "call Pending: {0} {arguments}\ncall Pending: {1} {arguments}\nasked: {0} {arguments}\nInProgress: \nCompleted: hello a\n\
                  asked: {1} {arguments}\nInProgress: \nCompleted: hi a\nagent: ok\nstop: EndTurn\n",
-                names[0], names[1], arguments = "{\"path\":\"a\"}"
+                names[0], names[1], arguments = "path: \"a\""
             )
         );
         Ok(())

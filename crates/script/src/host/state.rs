@@ -203,7 +203,7 @@ impl Host {
             self.sink.send(ScriptEvent::Logged {
                 tool: self.tool.clone(),
                 request_id: self.request_id(),
-                call_id: self.context.borrow().call_id.clone(),
+                call_id: self.call_id(),
                 level,
                 text,
             });
@@ -215,6 +215,7 @@ impl Host {
             self.sink.send(ScriptEvent::Progressed {
                 tool: self.tool.clone(),
                 request_id: self.request_id(),
+                call_id: self.call_id(),
                 fraction,
                 text,
             });
@@ -223,6 +224,10 @@ impl Host {
 
     fn request_id(&self) -> String {
         self.context.borrow().request_id.clone()
+    }
+
+    fn call_id(&self) -> String {
+        self.context.borrow().call_id.clone()
     }
 
     /// Cleans `text` and counts it. Returns `None` when the call has reached a limit.

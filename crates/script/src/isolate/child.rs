@@ -257,6 +257,7 @@ impl Child {
                     sink.send(ScriptEvent::Progressed {
                         tool: job.script.tool.clone(),
                         request_id: job.context.request_id.clone(),
+                        call_id: job.context.call_id.clone(),
                         fraction: fraction.map(|fraction| fraction.clamp(0.0, 1.0)),
                         text: clean(&text, MAX_LINE),
                     });

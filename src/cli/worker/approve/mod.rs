@@ -9,11 +9,9 @@
 
 mod prompt;
 
-use std::collections::HashSet;
-
 use crate::cli::terminal::input::{LineRead, Terminal};
 use deftool_chat::request::Approval;
-use deftool_worker::Approvals;
+use deftool_worker::{AlwaysAllowed, Approvals};
 use serde_json::Value;
 
 use crate::cli::terminal::output::eprint_line;
@@ -22,25 +20,8 @@ use prompt::{Answer, Prompt, parse_answer};
 /// Answers approval requests while a command runs.
 pub(in crate::cli) struct Approver {
     mode: Mode,
-    always: Always,
+    always: AlwaysAllowed,
     has_noted_refusal: bool,
-}
-
-/// Tools whose calls are always allowed, for one generation of the project. A load at the start of a request sends no
-/// event, so every prompt compares the generation number.
-#[derive(Default)]
-struct Always {
-    generation: u64,
-    tools: HashSet<String>,
-}
-
-impl Always {
-    fn allows(&mut self, tool: &str, generation: u64) -> bool {
-        if std::mem::replace(&mut self.generation, generation) != generation {
-            self.tools.clear();
-        }
-        self.tools.contains(tool)
-    }
 }
 
 enum Mode {
@@ -53,6 +34,8 @@ enum Mode {
 pub(in crate::cli) struct PendingPrompt {
     pub(in crate::cli) call_id: String,
     prompt: Prompt,
+    /// The generation of the project when the user was asked.
+    generation: u64,
     reader: LineRead,
 }
 
@@ -60,7 +43,7 @@ impl Approver {
     /// Creates an approver. `yes` allows all calls. Otherwise the user is asked, if there is a terminal.
     pub(in crate::cli) fn new(yes: bool) -> Self {
         let mode = if yes { Mode::Allow } else { Terminal::open().map_or(Mode::Refuse, Mode::Ask) };
-        Self { mode, always: Always::default(), has_noted_refusal: false }
+        Self { mode, always: AlwaysAllowed::default(), has_noted_refusal: false }
     }
 
     /// Returns how the worker handles approval requests.
@@ -74,7 +57,7 @@ impl Approver {
 
     /// Clears the `always` answers.
     pub(in crate::cli) fn forget(&mut self) {
-        self.always.tools.clear();
+        self.always.clear();
     }
 
     /// Handles a refused call. Without a terminal, the first refused call prints a note.
@@ -95,13 +78,13 @@ impl Approver {
         generation: u64,
     ) -> Result<PendingPrompt, Approval> {
         let Mode::Ask(terminal) = &self.mode else { return Err(no_terminal()) };
-        if self.always.allows(tool, generation) {
+        if self.always.contains(tool, generation) {
             return Err(Approval::Allowed);
         }
         let prompt = Prompt { tool: tool.to_owned(), arguments: arguments.cloned() };
         Self::write_prompt(terminal, &prompt.render(terminal.columns()));
         let reader = terminal.read_line().map_err(|_| no_terminal())?;
-        Ok(PendingPrompt { call_id: call_id.to_owned(), prompt, reader })
+        Ok(PendingPrompt { call_id: call_id.to_owned(), prompt, generation, reader })
     }
 
     /// Handles a line of input. Returns `None` if the prompt is shown again.
@@ -119,7 +102,7 @@ impl Approver {
         match parse_answer(line) {
             Answer::Yes => return Some(Approval::Allowed),
             Answer::Always => {
-                self.always.tools.insert(pending.prompt.tool.clone());
+                self.always.insert(pending.prompt.tool.clone(), pending.generation);
                 return Some(Approval::Allowed);
             }
             Answer::No { reason } => return Some(Approval::Refused { reason }),
@@ -159,19 +142,4 @@ impl PendingPrompt {
 
 fn no_terminal() -> Approval {
     Approval::Refused { reason: String::from("no user is available to confirm the call") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn always_is_cleared_by_a_new_generation() {
-        let mut always = Always::default();
-        assert!(!always.allows("drop", 1));
-        always.tools.insert(String::from("drop"));
-        assert!(always.allows("drop", 1) && !always.allows("other", 1));
-        assert!(!always.allows("drop", 2));
-        assert!(!always.allows("drop", 1), "an earlier generation is asked about again");
-    }
 }

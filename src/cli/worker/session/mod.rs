@@ -1,5 +1,6 @@
 //! Stored conversations of `deftool chat` and `deftool acp`: one file per session, in one folder per project.
 
+mod listed;
 mod paths;
 mod writer;
 
@@ -13,9 +14,10 @@ use deftool_record::{Redaction, StoredFileError, StoredFileProblem};
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::eprint_line;
 
+pub(in crate::cli) use listed::ListedSession;
 pub(in crate::cli) use paths::{
-    all_sessions, history_file, is_markdown, named_session, new_name, parse_session_name, session_file_name,
-    session_path, sessions_folder,
+    all_sessions, history_file, is_markdown, named_session, new_name, parse_session_name, project_sessions,
+    session_file_name, session_path, sessions_folder,
 };
 pub(in crate::cli) use writer::SessionWriter;
 

@@ -110,7 +110,16 @@ fn newest(folder: &Path, current: Option<&Path>) -> Option<PathBuf> {
 pub(in crate::cli) fn all_sessions() -> Vec<(SystemTime, PathBuf)> {
     let folders = state_folder().and_then(|folder| std::fs::read_dir(folder.join("sessions")).ok());
     let folders = folders.into_iter().flatten().flatten();
-    let mut sessions: Vec<_> = folders.flat_map(|folder| sessions_in(&folder.path())).collect();
+    last_first(folders.flat_map(|folder| sessions_in(&folder.path())))
+}
+
+/// Returns the sessions of the project at `root` with the times of their last changes, last change first.
+pub(in crate::cli) fn project_sessions(root: &Path) -> Vec<(SystemTime, PathBuf)> {
+    last_first(sessions_folder(root).into_iter().flat_map(|folder| sessions_in(&folder)))
+}
+
+fn last_first(sessions: impl Iterator<Item = (SystemTime, PathBuf)>) -> Vec<(SystemTime, PathBuf)> {
+    let mut sessions: Vec<_> = sessions.collect();
     sessions.sort_unstable_by(|one, other| other.cmp(one));
     sessions
 }

@@ -90,7 +90,7 @@ fn errors_are_reported_and_the_agent_goes_on() {
         (
             "session/prompt",
             json!({"sessionId": "x", "prompt": []}),
-            "-32602 unknown session `x`; open it with `session/new` or `session/load`",
+            "-32602 unknown session `x`; open it with `session/new`, `session/load` or `session/resume`",
         ),
         ("session/fly", json!({}), "-32601 Method not found \"session/fly\""),
     ];
