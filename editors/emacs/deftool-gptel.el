@@ -39,16 +39,18 @@
     (alist-get (deftool-rpc-project connection) deftool-gptel--tools nil nil #'equal)))
 
 (defun deftool-gptel--handle (connection method params _id)
-  "Load the tools of CONNECTION again if METHOD with PARAMS reports a reload."
+  "Load the tools of CONNECTION again if METHOD with PARAMS reports a reload.
+Say what changed, or what is broken and keeps its last good version."
   (when (and (eq method 'reloaded)
              (assoc (deftool-rpc-project connection) deftool-gptel--tools))
-    (if (plist-get params :error)
-        (message "deftool: %s" (plist-get params :error))
-      (deftool-rpc-send connection "list" nil
-                        (lambda (result problem)
-                          (unless problem
-                            (deftool-rpc-load connection result)
-                            (deftool-gptel--update connection)))))
+    (let ((problem (plist-get params :error)))
+      (message "deftool: %s" (or problem (plist-get params :changes)))
+      (unless problem
+        (deftool-rpc-send connection "list" nil
+                          (lambda (result problem)
+                            (unless problem
+                              (deftool-rpc-load connection result)
+                              (deftool-gptel--update connection))))))
     t))
 
 ;;;; Definitions

@@ -77,5 +77,16 @@
   ;; The removal is a later reload.
   (wait-for (lambda () (not (string-search "broken" (names gptel-tools)))))
   (seen "enabled: %s" (names gptel-tools))
-  (seen "known: %s" (names (gptel-get-tool "deftool"))))
+  (seen "known: %s" (names (gptel-get-tool "deftool")))
+  ;; A save that breaks the tool is reported, and the tool stays as it was.
+  (let (reported)
+    (cl-letf (((symbol-function 'message) (lambda (&rest text) (setq reported (apply #'format text)))))
+      (with-current-buffer (find-file-noselect "specs/tools.eld")
+        (goto-char (point-min))
+        (search-forward ":type string")
+        (replace-match ":type strng")
+        (save-buffer))
+      (wait-for (lambda () (and reported (string-search "strng" reported)))))
+    (seen "broken: %s" (replace-regexp-in-string "[0-9]+ ms" "N ms" reported))
+    (seen "kept: %s" (gptel-tool-description changed))))
 (kill-emacs)

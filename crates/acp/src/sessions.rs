@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::host::{
     CallKind, ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, StoredSession,
 };
-use crate::turn::{Peer, failed, send};
+use crate::turn::{Conversation, Peer, failed, send};
 use crate::updates::{prompt_message, warning};
 
 /// The open sessions of a client.
@@ -42,13 +42,6 @@ struct Session {
     conversation: Arc<AsyncMutex<Conversation>>,
     /// Cancels the current prompt.
     canceled: Arc<Mutex<CancellationToken>>,
-}
-
-/// The state that a prompt changes.
-pub(crate) struct Conversation {
-    pub(crate) session: OpenedSession,
-    /// The tools whose calls the user allowed for this session.
-    pub(crate) allowed: AlwaysAllowed,
 }
 
 /// A conversation as it was opened.

@@ -11,6 +11,7 @@ use agent_client_protocol::{Client, Error, ErrorCode};
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, FinalState, FinishReason, Outcome, normalize_conversation};
 use deftool_lang::text::exact;
+use deftool_worker::AlwaysAllowed;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::OpenedSession;
 use crate::progress::ProgressSender;
-use crate::sessions::Conversation;
 use crate::updates::{Updates, title};
 
 /// The option of a permission request that executes the call.
@@ -27,6 +27,13 @@ const ALLOW: &str = "allow";
 
 /// The option of a permission request that executes all calls of the tool in this session.
 const ALLOW_ALWAYS: &str = "allow-always";
+
+/// The state that a prompt changes.
+pub(crate) struct Conversation {
+    pub(crate) session: OpenedSession,
+    /// The tools whose calls the user allowed for this session.
+    pub(crate) allowed: AlwaysAllowed,
+}
 
 /// The connection of a session.
 #[derive(Clone)]

@@ -32,7 +32,7 @@ mod trust;
 mod workers;
 
 pub use connection::{Connection, EndpointOrigin, ready_or_stopped};
-pub use folders::{config_folder, environment, state_folder};
+pub use folders::{config_folder, environment, folder_variables, state_folder};
 pub use notices::Notices;
 pub use open::{OpenError, OpenWorker, open};
 pub use plan::{Plan, PreparedWorker};

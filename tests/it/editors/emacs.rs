@@ -29,6 +29,8 @@ asked: guarded (:path \"a\")
 text: Sorry.
 enabled: careful count guarded nested wait
 known: careful guarded mended nested wait
+broken: deftool: broken, last good version kept: count (N ms): specs/tools.eld:3:29: error[DT204]: unknown type `strng`
+kept: Count characters.
 ";
 
 const SEEN_OF_ERRORS: &str = "success: 4

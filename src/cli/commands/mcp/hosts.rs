@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use deftool_engine::folder_variables;
 use deftool_engine::text::quote;
 use deftool_lang::text::portable;
 use serde_json::{Map, Value, json};
@@ -94,14 +95,20 @@ pub(super) fn print_config(host: Host, options: &McpOptions, root: &Path) -> Res
     Ok(Exit::Clean)
 }
 
-/// Returns the command of the server, with absolute paths: hosts start servers in folders of their own.
+/// Returns the command of the server, with absolute paths: hosts start servers in folders of their own. Hosts pass few
+/// variables to servers, so the command sets those that say where the user's trust and tools are.
 fn command_of(options: &McpOptions, root: &Path) -> Result<Vec<String>, CliError> {
     let program = std::env::current_exe().map_err(CliError::Runtime)?;
     let text = |path: &Path| match path.to_str() {
         Some(text) => Ok(String::from(text)),
         None => Err(CliError::Usage(format!("`{}` is not UTF-8; hosts cannot name it", path.display()))),
     };
-    let mut command = vec![text(&program)?, String::from("mcp"), String::from("-C"), text(root)?];
+    let variables = folder_variables().into_iter().map(|(name, value)| format!("{name}={value}"));
+    let mut command: Vec<String> = variables.filter(|_| cfg!(unix)).collect();
+    if !command.is_empty() {
+        command.insert(0, String::from("env"));
+    }
+    command.extend([text(&program)?, String::from("mcp"), String::from("-C"), text(root)?]);
     let flags = [(options.yes, "--yes"), (options.exit_tools, "--exit-tools")];
     command.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| String::from(flag)));
     Ok(command)
