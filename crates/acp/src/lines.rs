@@ -10,15 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_client_protocol::{Error, ErrorCode, RawJsonRpcId, RawJsonRpcMessage, TransportFrame};
+use deftool_jsonrpc::MAX_MESSAGE;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::bytes::BytesMut;
 use tokio_util::codec::{Decoder, FramedRead, LinesCodec, LinesCodecError};
 use tokio_util::sync::PollSender;
-
-/// Maximum length of a message, in bytes.
-const MAX_MESSAGE: usize = 32 << 20;
 
 /// Maximum length of an invalid line that its error repeats, in bytes.
 const MAX_REPEATED: usize = 1000;

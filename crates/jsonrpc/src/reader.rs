@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::message::{Error, Message, code};
 
-/// Maximum size of a message in bytes.
+/// Maximum size of a received message in bytes, on every transport of every protocol. An image of 20 MB is 27 MB in a message.
 pub const MAX_MESSAGE: usize = 32 << 20;
 
 /// Maximum length of a header line in bytes.

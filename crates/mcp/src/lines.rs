@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use deftool_jsonrpc::MAX_MESSAGE;
 use futures_util::StreamExt;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
@@ -15,9 +16,6 @@ use serde_json::error::Category;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_util::bytes::{Buf, BufMut, BytesMut};
 use tokio_util::codec::{Decoder, FramedRead};
-
-/// Maximum size of a received message, in bytes, on every transport. An image of 20 MB is 27 MB in a message.
-pub(crate) const MAX_MESSAGE: usize = 32 << 20;
 
 /// The error of a larger message.
 pub(crate) const TOO_LARGE: &str = "the message is larger than 32 MiB";

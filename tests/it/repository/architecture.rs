@@ -17,13 +17,13 @@ pub(super) const CRATES: [(&str, &[&str]); 19] = [
     ("durable", &["process", "chat", "record"]),
     ("otel", &["lang", "chat", "record", "worker"]),
     ("stub", &["lang", "chat"]),
-    ("mcp", &["lang"]),
+    ("mcp", &["lang", "jsonrpc"]),
     ("engine", &["lang", "process", "chat", "script", "project", "record", "worker", "otel", "mcp"]),
     ("jsonrpc", &[]),
     ("ide", &["lang", "script", "project"]),
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
     ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
-    ("acp", &["lang", "chat", "worker"]),
+    ("acp", &["lang", "chat", "worker", "jsonrpc"]),
     (
         "",
         &[

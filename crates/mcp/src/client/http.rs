@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use deftool_jsonrpc::MAX_MESSAGE;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -20,7 +21,7 @@ use sse_stream::{Sse, SseStream};
 use tokio_util::bytes::Bytes;
 
 use super::answer::{cause_of, read, unusable};
-use crate::lines::{MAX_MESSAGE, TOO_LARGE};
+use crate::lines::TOO_LARGE;
 
 /// Maximum length of the text of an HTTP response in an error, in characters.
 const MAX_TEXT: usize = 1_000;

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_jsonrpc::MAX_MESSAGE;
 use deftool_lang::text::web_page_refusal;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -22,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tower_service::Service;
 
 use crate::caller::ClientAddress;
-use crate::lines::{MAX_MESSAGE, TOO_LARGE};
+use crate::lines::TOO_LARGE;
 use crate::server::ToolServer;
 use crate::session::Session;
 
