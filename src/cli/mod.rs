@@ -42,7 +42,7 @@ fn run() -> ExitCode {
         }
         _ => Err(error),
     });
-    let matches = matches.unwrap_or_else(|error| commands::with_new_name(error).exit());
+    let matches = matches.unwrap_or_else(|error| commands::with_new_name(error, std::env::args()).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
     output::set_quiet(arguments.quiet);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use deftool_lang::diagnostic::{Rule, Severity};
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use deftool_project::rules;
 use serde::Serialize;
 
@@ -52,11 +52,8 @@ pub(in crate::cli) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
     let found = all.iter().find(|rule| rule.code.eq_ignore_ascii_case(wanted) || rule.name == wanted);
     let Some(rule) = found else {
         let known = all.iter().flat_map(|rule| [rule.name, rule.code]);
-        let hint = match nearest(wanted, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("`deftool rule` lists all rules"),
-        };
-        return Err(CliError::Usage(format!("unknown rule `{wanted}`; {hint}")));
+        let advice = advice_on_name(wanted, "rules", known);
+        return Err(CliError::Usage(format!("unknown rule `{wanted}`; {advice}")));
     };
     if options.format.is_json() {
         print_json(&json_of(rule), true);

@@ -172,7 +172,7 @@ fn find_type_checker() -> Result<PathBuf, CliError> {
     found.ok_or_else(|| {
         CliError::Usage(format!(
             "--types requires the program `{TYPE_CHECKER}`, which is neither next to `deftool` nor in PATH; \
-             install both with `cargo install deftool --features types`"
+             install both in a checkout with `cargo install --path . --features types`"
         ))
     })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_lang::diagnostic::Rule;
 use deftool_lang::diagnostic::render::json_report;
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use deftool_project::{Load, rules};
 use serde_json::Value;
 
@@ -85,10 +85,7 @@ fn check_pattern(pattern: &str) -> Result<(), CliError> {
         return Ok(());
     }
     let names = all.iter().flat_map(|rule| [rule.name, rule.code]);
-    let advice = match nearest(pattern, names) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => String::from("`deftool rule` lists the rules"),
-    };
+    let advice = advice_on_name(pattern, "rules", names);
     Err(CliError::Usage(format!("unknown rule `{pattern}`; {advice}")))
 }
 

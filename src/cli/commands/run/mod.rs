@@ -44,7 +44,7 @@ Examples:
   git diff | deftool run \"Review this change.\"
   deftool run \"What does this do?\" -f src/main.rs --param temperature=0
   deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
-  deftool run \"List the cities.\" --output cities --output-retries 2 | jq -r '.names[]'
+  deftool run \"List the cities.\" --result cities --result-retries 2 | jq -r '.names[]'
   deftool run --batch jobs.jsonl --journal jobs.journal > results.jsonl
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
@@ -159,7 +159,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
         let create = |path| recordings::create(path, key.as_deref(), secrets);
         let recorder = options.record.as_deref().map(create).transpose()?;
         submit.recorder.clone_from(&recorder);
-        let printed = match options.signals.output {
+        let printed = match options.signals.result {
             Some(_) => Printed::Nothing,
             None => Printed::of(options.format.is_json()),
         };
@@ -201,7 +201,7 @@ async fn follow_all(
     (recorded, tools): (usize, &dyn ToolSource),
 ) -> Result<Exit, CliError> {
     let tools = || tools.current().tools;
-    let (mut recorded, mut retries) = (recorded, options.signals.output_retries);
+    let (mut recorded, mut retries) = (recorded, options.signals.result_retries);
     let (mut exit, mut signals) = (Exit::Clean, Vec::new());
     let mut request = submit.clone();
     loop {
@@ -227,7 +227,7 @@ async fn follow_all(
         };
         if retries == 0 {
             eprint_failure(MISSING_SIGNAL, &missing.to_string());
-            if options.signals.output.is_some() {
+            if options.signals.result.is_some() {
                 eprint_reply(outcome);
             }
             return Ok(Exit::Failed);
@@ -238,7 +238,7 @@ async fn follow_all(
         request = missing.retry(submit, conversation);
     }
     if exit == Exit::Clean
-        && let Some(arguments) = options.signals.output_of(&signals, &tools())
+        && let Some(arguments) = options.signals.result_of(&signals, &tools())
     {
         print_json(arguments, false);
     }

@@ -21,7 +21,8 @@ use run::TestRun;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. See docs/testing.md.
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. With --quiet, only \
+failures are printed.
 
 Examples:
   deftool test
