@@ -20,7 +20,7 @@ pub(in crate::cli) struct WorkerOptions {
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
     /// Offer your tools for all projects to a worker of the project, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) user_tools: bool,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,

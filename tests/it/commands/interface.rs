@@ -107,6 +107,9 @@ fn json_is_a_format_of_every_command_with_data() {
         &["compile", "--list-targets"],
         &["stub", "--list"],
         &["replay", "--specs", "calls.jsonl"],
+        &["trust"],
+        &["trust", "grant", "--dry-run"],
+        &["doctor"],
     ] {
         let short = project.run(&[arguments, &["--json"]].concat());
         let long = project.run(&[arguments, &["--format", "json"]].concat());

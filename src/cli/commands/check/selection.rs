@@ -22,7 +22,7 @@ pub(in crate::cli) struct SelectionOptions {
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(in crate::cli) ignore: Vec<String>,
     /// Report only findings that are not in FILE, the output of an earlier `check --json`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(in crate::cli) baseline: Option<PathBuf>,
 }
 

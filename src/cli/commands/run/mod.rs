@@ -54,14 +54,14 @@ pub(in crate::cli) struct RunOptions {
     #[arg(short, long = "file", value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Do not read stdin
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) no_stdin: bool,
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
     pub(in crate::cli) request: RequestOptions,
     /// Job name, available in events and to tools
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(long, hide_short_help = true, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub(in crate::cli) job: String,
     /// Record requests and replies to FILE, and create missing folders
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
@@ -74,13 +74,13 @@ pub(in crate::cli) struct RunOptions {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["endpoint", "model"])]
     pub(in crate::cli) replay: Option<PathBuf>,
     /// Continue if a request differs from the recorded one
-    #[arg(long, requires = "replay")]
+    #[arg(long, hide_short_help = true, requires = "replay")]
     pub(in crate::cli) lenient: bool,
     /// Use recorded tool results instead of running tools
-    #[arg(long, requires = "replay")]
+    #[arg(long, hide_short_help = true, requires = "replay")]
     pub(in crate::cli) recorded_tools: bool,
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, hide_short_help = true, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
     /// Run each line of FILE as a job, a JSON object with `prompt` and optionally `job_name`, `params` and `files` (`-`:
     /// stdin), and print a line of JSON for each when it ends
@@ -88,7 +88,7 @@ pub(in crate::cli) struct RunOptions {
         conflicts_with_all = ["prompt", "files", "job", "replay", "format", "json"])]
     pub(in crate::cli) batch: Option<PathBuf>,
     /// With a journal, run the jobs that failed again
-    #[arg(long, requires_all = ["batch", "journal"])]
+    #[arg(long, hide_short_help = true, requires_all = ["batch", "journal"])]
     pub(in crate::cli) retry_failed: bool,
     #[command(flatten)]
     pub(in crate::cli) signals: SignalOptions,

@@ -25,10 +25,10 @@ pub(in crate::cli) struct SignalOptions {
     #[arg(long, value_name = "EXIT_TOOL", conflicts_with_all = ["format", "json"])]
     pub(super) result: Option<String>,
     /// Send up to N more requests, which name the error, if a required exit call is missing or invalid
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "result", conflicts_with = "replay")]
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 0, requires = "result", conflicts_with = "replay")]
     pub(super) result_retries: u32,
     /// Exit with 1 unless the model calls this exit tool with valid arguments; can be repeated
-    #[arg(long = "require-signal", value_name = "EXIT_TOOL")]
+    #[arg(long = "require-signal", hide_short_help = true, value_name = "EXIT_TOOL")]
     pub(super) required: Vec<String>,
 }
 

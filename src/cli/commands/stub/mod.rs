@@ -44,7 +44,7 @@ pub(in crate::cli) struct StubOptions {
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "file")]
     pub(in crate::cli) fault: Vec<String>,
     /// Interval of faults that send slowly or endlessly
-    #[arg(long, value_name = "DURATION", requires = "fault", value_parser = parse_duration)]
+    #[arg(long, hide_short_help = true, value_name = "DURATION", requires = "fault", value_parser = parse_duration)]
     pub(in crate::cli) every: Option<Duration>,
     #[command(flatten)]
     pub(in crate::cli) listing: StubListing,
@@ -55,10 +55,10 @@ pub(in crate::cli) struct StubOptions {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(in crate::cli) address: std::net::IpAddr,
     /// Write every request to FILE, one JSON object per line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(in crate::cli) log: Option<PathBuf>,
     /// Also stop when stdin is closed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) until_stdin_closes: bool,
     /// Command to run with its base URL set to the stub; the stub exits with it
     #[arg(last = true, value_name = "COMMAND")]

@@ -43,7 +43,7 @@ pub(in crate::cli) struct TestOptions {
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Time limit of one script test
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, hide_short_help = true, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
