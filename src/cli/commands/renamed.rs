@@ -24,17 +24,17 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Adds what to use instead to the error about an unknown name, if it is a known one. `words`: the command line.
-pub(in crate::cli) fn with_new_name(mut error: Error, words: impl Iterator<Item = String>) -> Error {
+pub(in crate::cli) fn with_new_name(mut error: Error, words: &[String]) -> Error {
     let unknown = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let unknown = unknown.into_iter().find_map(|kind| match error.get(kind) {
         Some(ContextValue::String(name)) => Some(name.as_str()),
         _ => None,
     });
-    let words: Vec<String> = words.collect();
     let is_meant = |old: &str| {
         let is_unknown = |word: &str| unknown == Some(word);
         let mut all = old.split(' ');
-        all.clone().any(is_unknown) && all.all(|word| is_unknown(word) || words.iter().any(|given| given == word))
+        all.clone().any(is_unknown)
+            && all.all(|word| is_unknown(word) || words.iter().any(|given| given == word))
     };
     let renamed = RENAMED.iter().find(|(old, _)| is_meant(old));
     if let Some((_, new)) = renamed {

@@ -59,7 +59,10 @@ fn an_old_name_is_answered_with_the_new_one() {
         (&["targets"], "use `deftool compile --list-targets`"),
         (&["lint", "specs"], "use `deftool check`"),
         (&["serve", "mcp"], "use `deftool mcp`"),
-        (&["serve", "--port", "1"], "use `deftool mcp`, `rpc`, `acp` or `lsp`, or the program `deftool-serve`"),
+        (
+            &["serve", "--port", "1"],
+            "use `deftool mcp`, `rpc`, `acp` or `lsp`, or the program `deftool-serve`",
+        ),
         (&["run", "hello", "--output=done"], "use `--result`"),
         (&["run", "hello", "--result", "done", "--output-retries", "1"], "use `--result-retries`"),
         (&["check", "--project", "x"], "use `--directory`"),

@@ -22,7 +22,7 @@ const MAX_SIMILAR: usize = 5;
 pub fn advice_on_name<'c>(word: &str, what: &str, known: impl IntoIterator<Item = &'c str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     // Of names with one letter, every other one is near.
-    let shares_letter = |near: &&str| fold(near).contains(|letter| fold(word).contains(letter));
+    let shares_letter = |near: &&str| fold(near).contains(|letter: char| fold(word).contains(letter));
     if let Some(near) = nearest(word, known.iter().copied()).filter(shares_letter) {
         return format!("did you mean `{near}`?");
     }

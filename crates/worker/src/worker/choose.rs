@@ -48,9 +48,8 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
             })?
         }
         (None, [only]) => only,
-        (None, workers) => default_of(workers).ok_or_else(|| {
-            ChooseError::Several { known: names().map(str::to_owned).collect() }
-        })?,
+        (None, workers) => default_of(workers)
+            .ok_or_else(|| ChooseError::Several { known: names().map(str::to_owned).collect() })?,
     };
     if chosen.valid {
         Ok(chosen.clone())

@@ -2,6 +2,7 @@
 
 use deftool_engine::text::quote;
 use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
+use deftool_lang::spec::SampleCall;
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::LoadedTool;
 use serde_json::{Value, json};
@@ -104,18 +105,21 @@ fn explain_syntax(mut error: ToolError, loaded: &LoadedTool, pairs: &[(String, S
 fn example_of(loaded: &LoadedTool, key: &str, text: &str, is_list: bool) -> Option<String> {
     let parts = || text.split(',').map(str::trim);
     let parse = |part: &str| serde_json::from_str(part).unwrap_or_else(|_| Value::from(part));
-    let given = [parts().map(parse).collect(), parts().map(Value::from).collect(), json!([parse(text)])];
-    let samples = loaded.tool.accepts.iter().filter_map(|sample| sample.arguments.to_value().get_mut(key).map(Value::take));
-    let placeholders = if is_list {
-        [json!(["value"]), json!([1]), json!([])]
-    } else {
-        [json!({"name": "value"}), json!({"name": 1}), json!({})]
-    };
-    let candidates = given.into_iter().filter(|_| is_list).chain(samples).chain(placeholders);
+    let given = [
+        parts().map(parse).collect(),
+        parts().map(Value::from).collect(),
+        json!([parse(text)]),
+        json!([[parse(text)]]),
+    ];
+    let value_in = |sample: &SampleCall| sample.arguments.to_value().get_mut(key).map(Value::take);
+    let samples = loaded.tool.accepts.iter().filter_map(value_in);
+    let placeholders =
+        if is_list { [json!(["value"]), json!([1])] } else { [json!({"name": "value"}), json!({"name": 1})] };
+    let mut candidates = given.into_iter().filter(|_| is_list).chain(samples).chain(placeholders);
     let is_usable = |value: &Value| {
         value.to_string().chars().count() <= MAX_EXAMPLE && is_accepted(loaded.entry(), key, value)
     };
-    candidates.into_iter().find(is_usable).map(|value| value.to_string())
+    candidates.find(is_usable).map(|value| value.to_string())
 }
 
 /// Returns whether the schema accepts a value for the argument `key`, whatever the others are.

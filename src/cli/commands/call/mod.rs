@@ -130,7 +130,7 @@ struct CallResult {
 pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
     let Some(tool) = options.tool.as_deref() else {
-        print_styled(&help::of_command("call", std::env::args().any(|word| word == "--help")));
+        print_styled(&help::of_command("call", std::env::args_os().any(|word| word == "--help")));
         return Ok(Exit::Clean);
     };
     if options.help {

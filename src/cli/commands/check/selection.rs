@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_lang::diagnostic::Rule;
 use deftool_lang::diagnostic::render::json_report;
-use deftool_lang::spec::advice_on_name;
 use deftool_project::{Load, rules};
 use serde_json::Value;
 
+use crate::cli::options::unknown_rule;
 use crate::cli::outcome::CliError;
 
 // The findings to report and fix.
@@ -84,9 +84,7 @@ fn check_pattern(pattern: &str) -> Result<(), CliError> {
     if pattern.starts_with("DT") && all.iter().any(is_known) || all.iter().any(|rule| rule.name == pattern) {
         return Ok(());
     }
-    let names = all.iter().flat_map(|rule| [rule.name, rule.code]);
-    let advice = advice_on_name(pattern, "rules", names);
-    Err(CliError::Usage(format!("unknown rule `{pattern}`; {advice}")))
+    Err(unknown_rule(pattern))
 }
 
 fn read_baseline(path: &Path) -> Result<HashMap<Identity, usize>, CliError> {

@@ -12,7 +12,8 @@ use deftool_engine::Servers;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
 use deftool_lang::spec::{
-    Effect, FileKind, PathBase, Permissions, Tool, ToolForms, advice_on_name, form_of_tool, format_generated, lower,
+    Effect, FileKind, PathBase, Permissions, Tool, ToolForms, advice_on_name, form_of_tool, format_generated,
+    lower,
 };
 use deftool_lang::syntax::{parse, write};
 use deftool_lang::text::{Location, Sources, count, one_line};

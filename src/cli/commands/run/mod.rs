@@ -44,13 +44,13 @@ Examples:
   git diff | deftool run \"Review this change.\"
   deftool run \"What does this do?\" -f src/main.rs --param temperature=0
   deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
-  deftool run \"List the cities.\" --result cities --result-retries 2 | jq -r '.names[]'
+  deftool run \"List the cities.\" --result cities | jq -r '.names[]'
   deftool run --batch jobs.jsonl --journal jobs.journal > results.jsonl
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
     /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
     pub(in crate::cli) prompt: Option<String>,
-    /// Add a file to the prompt: text, an image or audio; can be repeated
+    /// Add a text, image or audio file to the prompt; can be repeated
     #[arg(short, long = "file", value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Do not read stdin
@@ -66,8 +66,9 @@ pub(in crate::cli) struct RunOptions {
     /// Record requests and replies to FILE, and create missing folders
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
-    /// Store the request in a journal, so that `deftool journal resume` can continue it after a crash; several
-    /// requests can share one file
+    /// Store the request in a journal, to continue it after a crash
+    ///
+    /// `deftool journal resume` continues it. Several requests can share one file.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) journal: Option<PathBuf>,
     /// Replay the replies of a recording; requires no server and no key
@@ -82,8 +83,9 @@ pub(in crate::cli) struct RunOptions {
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
     #[arg(long, hide_short_help = true, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
-    /// Run each line of FILE as a job, a JSON object with `prompt` and optionally `job_name`, `params` and `files` (`-`:
-    /// stdin), and print a line of JSON for each when it ends
+    /// Run each line of FILE as a job, and print a line of JSON for each
+    ///
+    /// A job is a JSON object with `prompt` and optionally `job_name`, `params` and `files`. `-` reads stdin.
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["prompt", "files", "job", "replay", "format", "json"])]
     pub(in crate::cli) batch: Option<PathBuf>,

@@ -21,11 +21,20 @@ pub(super) const MISSING_SIGNAL: &str = "missing_signal";
 // Options for the exit calls of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SignalOptions {
-    /// Print only the arguments of the last valid call of this exit tool, as a line of JSON; exit with 1 without one
+    /// Print only the arguments of the last valid call of this exit tool, as JSON
+    ///
+    /// Exits with 1 if there is no such call.
     #[arg(long, value_name = "EXIT_TOOL", conflicts_with_all = ["format", "json"])]
     pub(super) result: Option<String>,
     /// Send up to N more requests, which name the error, if a required exit call is missing or invalid
-    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 0, requires = "result", conflicts_with = "replay")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "result",
+        conflicts_with = "replay"
+    )]
     pub(super) result_retries: u32,
     /// Exit with 1 unless the model calls this exit tool with valid arguments; can be repeated
     #[arg(long = "require-signal", hide_short_help = true, value_name = "EXIT_TOOL")]

@@ -212,7 +212,9 @@ pub(super) fn form_of(
             let (origin, is_declared) = (origin_of(name, forms), is_declared(name, forms));
             let argument = children.nth(skip);
             let plist = argument.filter(|_| in_code && is_declared);
-            if let Some((list, skipped, evaluation)) = plist.and_then(|plist| plist_argument(tree, text, plist)) {
+            if let Some((list, skipped, evaluation)) =
+                plist.and_then(|plist| plist_argument(tree, text, plist))
+            {
                 return Some(SpecForm { form, list, skipped, evaluation, origin, is_declared });
             }
             let second = argument.map(|child| tree.kind(child));
@@ -276,7 +278,11 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId, forms: &ToolForms) -
 
 /// Reads a plist that is passed as one argument: `'(:name …)`, `(quote (:name …))`, `` `(:name …) `` or `(list :name …)`.
 /// Returns the list, the number of elements before its keys, and their evaluation.
-pub(super) fn plist_argument(tree: &Tree, text: &str, argument: NodeId) -> Option<(NodeId, usize, Evaluation)> {
+pub(super) fn plist_argument(
+    tree: &Tree,
+    text: &str,
+    argument: NodeId,
+) -> Option<(NodeId, usize, Evaluation)> {
     let head = tree.children(argument).next()?;
     let (list, skipped, evaluation) = match (tree.kind(argument), tree.text(head, text)) {
         (Kind::Quote, _) => (head, 0, Evaluation::Quoted),

@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::form::{
-    BINDERS, Evaluation, Form, SpecForm, is_declared, is_function, is_reserved_head, named_function, origin_of,
+    BINDERS, Evaluation, Form, SpecForm, is_declared, is_function, is_reserved_head, named_function,
+    origin_of,
 };
 use crate::spec::{ToolForms, ToolKind, Wrapper};
 use crate::syntax::{Kind, NodeId, Tree};
@@ -43,7 +44,8 @@ pub(super) struct Indirect {
     pub(super) plists: BTreeMap<NodeId, SpecForm>,
     /// The wrappers, by the nodes of their names.
     pub(super) wrappers: BTreeMap<NodeId, Wrapper>,
-    /// The calls of functions that make tools, if all their tools are in tables or in calls of wrappers.
+    /// The calls of functions that make tools, if all their tools are in tables or in calls of wrappers, and the plists of
+    /// tables that wrappers read.
     pub(super) calls: BTreeSet<NodeId>,
 }
 
@@ -258,15 +260,20 @@ impl<'t> Search<'t> {
             let given: Vec<NodeId> = children.skip(self.skip_of(function)?).collect();
             let (plist, added) = given.split_last()?;
             let is_added = added.first().is_none_or(|key| self.tree.kind(*key) == Kind::Keyword);
-            return (is_added && self.name_in(added).is_none())
-                .then_some(Call { function, plist: *plist, is_name: false });
+            return (is_added && self.name_in(added).is_none()).then_some(Call {
+                function,
+                plist: *plist,
+                is_name: false,
+            });
         }
         let items: Vec<NodeId> = children.skip(self.skip_of(head)?).collect();
         let name = self.name_in(&items);
         let splice = items.iter().find(|item| self.tree.kind(**item) == Kind::Splice);
         let (of, is_name) = match (splice, name) {
             (Some(splice), None) => (self.tree.children(*splice).next()?, false),
-            (None, Some(name)) if self.tree.kind(name) == Kind::Unquote => (self.tree.children(name).next()?, true),
+            (None, Some(name)) if self.tree.kind(name) == Kind::Unquote => {
+                (self.tree.children(name).next()?, true)
+            }
             (None, Some(name)) => (name, true),
             (Some(_), Some(_)) | (None, None) => return None,
         };
@@ -297,7 +304,9 @@ impl<'t> Search<'t> {
 
     /// Reads the tools that the call `node` makes.
     fn read(&mut self, node: NodeId, call: &Call) {
-        let Some((index, value)) = self.source_of(call.plist, self.variables.len(), MAX_STEPS) else { return };
+        let Some((index, value)) = self.source_of(call.plist, self.variables.len(), MAX_STEPS) else {
+            return;
+        };
         match value {
             Value::Each(list) if self.tree.kind(call.plist) == Kind::Symbol && !call.is_name => {
                 let table = match self.tree.kind(list) {
@@ -315,7 +324,8 @@ impl<'t> Search<'t> {
                 }
             }
             Value::Parameter(Parameter { definition, before, kind })
-                if call.is_name == (kind == ParameterKind::Key) && !is_reserved_head(self.word(definition)) =>
+                if call.is_name == (kind == ParameterKind::Key)
+                    && !is_reserved_head(self.word(definition)) =>
             {
                 self.found.calls.insert(node);
                 let spanned = |node| Spanned::new(self.word(node).to_owned(), self.tree.span(node));
@@ -341,7 +351,9 @@ impl<'t> Search<'t> {
                 (index, Value::Form(form)) => self.source_of(form, index, steps),
                 found => Some(found),
             },
-            Kind::List if tree.children(form).next().is_some_and(|head| KEEPING.contains(&self.word(head))) => {
+            Kind::List
+                if tree.children(form).next().is_some_and(|head| KEEPING.contains(&self.word(head))) =>
+            {
                 tree.children(form).skip(1).find_map(|argument| self.source_of(argument, count, steps))
             }
             Kind::Backquote => {
@@ -387,6 +399,8 @@ impl<'t> Search<'t> {
                 let plist = SpecForm { form, list: item, skipped: 0, evaluation, origin, is_declared };
                 if is_read {
                     self.found.plists.insert(item, plist);
+                } else {
+                    self.found.calls.insert(item);
                 }
                 plists += 1;
             } else {

@@ -147,6 +147,7 @@ pub fn lower_selected(
             let is_spec = kind == FileKind::Specs;
             let origin = if in_test { Origin::Returned } else { found.origin };
             lowerer.origin = if is_spec { Origin::Spec } else { origin };
+            lowerer.is_declared = found.is_declared;
             lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.evaluation != Evaluation::Data
@@ -155,7 +156,7 @@ pub fn lower_selected(
                 lowerer.check_function(tool, tree, text, &found);
             }
             if found.evaluation == Evaluation::Evaluated && kind.is_code() && !is_quoted {
-                let mut unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                let mut unquoted = emacs::unquoted(tree, text, (items(), found.is_declared), &mut variables);
                 folder.in_code = true;
                 unquoted.retain(|(node, kind)| {
                     *kind != Unquoted::Variable || !folder.is_constant(tree.text(*node, text))
@@ -188,6 +189,7 @@ pub fn lower_selected(
         drop_repeated(&mut lowerer.findings);
     }
     merge_causes(&mut lowerer.findings);
+    include_quotes(&mut lowerer.findings, text);
     for tool in &definitions.tools {
         rules::lone_backslash::check(tool, text, &mut lowerer.findings);
     }
@@ -203,6 +205,20 @@ fn literal_name<'t>(tree: &Tree, text: &'t str, form: &SpecForm) -> Option<&'t s
     let name = items.next()?;
     let name = tree.text(name, text).strip_prefix('"')?.strip_suffix('"')?;
     (!name.contains('\\')).then_some(name)
+}
+
+/// Extends the location of a misplaced value to the quote before it, which is the mistake then.
+fn include_quotes(findings: &mut [Diagnostic], text: &str) {
+    for finding in findings {
+        let span = &mut finding.primary.span;
+        let before = (span.start as usize).checked_sub(1).and_then(|at| text.as_bytes().get(at));
+        let is_quote = match before {
+            Some(b'\'') => *finding.rule == rules::STRAY_VALUE || *finding.rule == rules::WRONG_VALUE,
+            Some(b'"') => *finding.rule == rules::STRAY_VALUE,
+            _ => false,
+        };
+        span.start -= u32::from(is_quote);
+    }
 }
 
 /// Removes repeated findings: several forms may use one constant.

@@ -155,7 +155,9 @@ fn advice_on_key(url: &str, variable: &str) -> String {
     } else {
         ""
     };
-    format!("; set a valid key in {variable}{other} (a user and password in the endpoint replace the key){found}")
+    format!(
+        "; set a valid key in {variable}{other} (a user and password in the endpoint replace the key){found}"
+    )
 }
 
 /// Returns the advice for a server that requested a delay.
