@@ -49,7 +49,10 @@ pub(super) fn report_wrappers(load: &mut Load, wrappers: &[(SourceId, Wrapper)])
                 let at = Location { source, span: wrapper.name.span };
                 load.findings.push(undeclared_wrapper(at, wrapper, project.is_some()));
             }
-        } else if !called.contains(&name) && noted.insert(source) {
+            continue;
+        }
+        let is_covered = called.contains(&name) || used.contains(&(project, wrapper.function.value.as_str()));
+        if !is_covered && noted.insert(source) {
             let at = Location { source, span: wrapper.function.span };
             load.findings.push(made_by_code(at, Some(&wrapper.function.value)));
         }

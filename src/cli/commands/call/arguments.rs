@@ -114,7 +114,7 @@ fn example_of(loaded: &LoadedTool, key: &str, text: &str, is_list: bool) -> Opti
     let value_in = |sample: &SampleCall| sample.arguments.to_value().get_mut(key).map(Value::take);
     let samples = loaded.tool.accepts.iter().filter_map(value_in);
     let placeholders =
-        if is_list { [json!(["value"]), json!([1])] } else { [json!({"name": "value"}), json!({"name": 1})] };
+        if is_list { [json!(["value"]), json!([1])] } else { [json!({"name": "value"}), json!({})] };
     let mut candidates = given.into_iter().filter(|_| is_list).chain(samples).chain(placeholders);
     let is_usable = |value: &Value| {
         value.to_string().chars().count() <= MAX_EXAMPLE && is_accepted(loaded.entry(), key, value)

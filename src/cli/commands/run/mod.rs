@@ -42,8 +42,8 @@ const MAX_REPLY: usize = 300;
 Examples:
   deftool run \"What changed since yesterday?\"
   git diff | deftool run \"Review this change.\"
-  deftool run \"What does this do?\" -f src/main.rs --param temperature=0
-  deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
+  deftool run \"What does this do?\" -f src/main.rs
+  deftool run \"Hello\" --record hello.jsonl
   deftool run \"List the cities.\" --result cities | jq -r '.names[]'
   deftool run --batch jobs.jsonl --journal jobs.journal > results.jsonl
   deftool run --replay hello.jsonl")]

@@ -21,9 +21,9 @@ pub(super) const MISSING_SIGNAL: &str = "missing_signal";
 // Options for the exit calls of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SignalOptions {
-    /// Print only the arguments of the last valid call of this exit tool, as JSON
+    /// Print only the last call of this exit tool, as JSON
     ///
-    /// Exits with 1 if there is no such call.
+    /// Prints the arguments of the last valid call. Exits with 1 if there is none.
     #[arg(long, value_name = "EXIT_TOOL", conflicts_with_all = ["format", "json"])]
     pub(super) result: Option<String>,
     /// Send up to N more requests, which name the error, if a required exit call is missing or invalid
