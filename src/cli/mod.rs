@@ -42,7 +42,7 @@ fn run() -> ExitCode {
         }
         _ => Err(error),
     });
-    let matches = matches.unwrap_or_else(|error| commands::with_new_name(error).exit());
+    let matches = matches.unwrap_or_else(|error| commands::with_new_name(error, &words()).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
     output::set_quiet(arguments.quiet);
@@ -53,6 +53,11 @@ fn run() -> ExitCode {
         .and_then(|()| engine::prepare(isolate.copied()))
         .and_then(|()| arguments.command.run());
     finish(result, prints_json(options))
+}
+
+/// Returns the command line.
+fn words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Returns the options of the command or subcommand.

@@ -6,6 +6,10 @@ use std::time::Duration;
 use clap::builder::{EnumValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use deftool_lang::schema::Target;
+use deftool_lang::spec::advice_on_name;
+use deftool_project::rules;
+
+use super::outcome::CliError;
 
 // The option of the commands that use a project.
 #[derive(Debug, Clone, Args)]
@@ -73,6 +77,13 @@ pub(in crate::cli) fn one_of<T: Copy + Send + Sync + 'static>(
         let chosen = choices.iter().find(|(name, _)| *name == given);
         chosen.map(|(_, value)| *value).ok_or("unknown name")
     })
+}
+
+/// Returns the error for an unknown rule.
+pub(in crate::cli) fn unknown_rule(name: &str) -> CliError {
+    let is_code = name.starts_with("DT");
+    let known = rules::all().into_iter().map(|rule| if is_code { rule.code } else { rule.name });
+    CliError::Usage(format!("unknown rule `{name}`; {}", advice_on_name(name, "rules", known)))
 }
 
 pub(in crate::cli) fn target() -> impl TypedValueParser<Value = Target> {

@@ -111,7 +111,7 @@ async fn a_failed_start_is_reported_with_command_status_and_output() {
             named("true"),
             "exited with code 0 before it was ready and wrote no output; run the command manually",
         ),
-        (options("models=401"), "returned HTTP 401: set the variable that `:api-key-env` names"),
+        (options("models=401"), "returned HTTP 401: set a valid API key in OPENAI_API_KEY"),
         (slow, "was not ready within 0.6 s ("),
         (ServerOptions { cwd: folder.path().join("gone"), ..options("") }, "working directory `"),
         (

@@ -93,7 +93,8 @@ impl Connection {
             }
             let server = ServerOptions::of_spec(server, root).map_err(OpenError::Unusable)?;
             let dialects = config.dialects.clone();
-            let server = ServerOptions { key, model, dialect, dialects, ..server };
+            let key_variable = spec.api_key_env.clone();
+            let server = ServerOptions { key, key_variable, model, dialect, dialects, ..server };
             return Ok(Worker::start_managed(config, tools, server));
         }
         let options = EndpointOptions {

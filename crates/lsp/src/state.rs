@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use deftool_jsonrpc::Error;
 use deftool_lang::schema::Target;
+use deftool_lang::spec::advice_on_name;
 use gen_lsp_types as lsp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,8 +100,8 @@ impl State {
         let mut target_of = |name: &str| {
             let target = Target::ALL.into_iter().find(|target| target.as_str() == name);
             if target.is_none() {
-                let known: Vec<_> = Target::ALL.iter().map(|target| target.as_str()).collect();
-                errors.push(format!("unknown target `{name}`; known targets: {}", known.join(", ")));
+                let advice = advice_on_name(name, "targets", Target::ALL.map(Target::as_str));
+                errors.push(format!("unknown target `{name}`; {advice}"));
             }
             target
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use reqwest::Url;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
@@ -130,9 +130,8 @@ impl Session {
             Some(tool)
         });
         let Some(tool) = called else {
-            let similar = nearest(name, catalog.names());
-            let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
-            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
+            let advice = advice_on_name(name, "tools", catalog.names());
+            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; {advice}"), None));
         };
         let min_level = self.min_level(&context);
         let caller = Caller { context: &context, min_level, progress: Mutex::default() };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::ToolSet;
-use deftool_lang::spec::{Permissions, ToolKind, ToolSelection, WorkerSpec, nearest};
+use deftool_lang::spec::{Permissions, ToolKind, ToolSelection, WorkerSpec, advice_on_name};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::Spanned;
 use deftool_lang::tool::{
@@ -483,12 +483,7 @@ impl ToolRunner for GenerationRunner {
 
 /// Returns the error for an unknown tool.
 pub fn unknown_tool<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> ToolError {
-    let known: Vec<&str> = known.collect();
-    let advice = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => String::from("the project has no tools"),
-        None => format!("available tools: {}", known.join(", ")),
-    };
+    let advice = advice_on_name(name, "tools", known);
     ToolError::new(ToolErrorKind::UnknownTool, format!("unknown tool `{name}`; {advice}"))
 }
 

@@ -93,8 +93,8 @@ fn offered(generation: &Generation) -> impl Iterator<Item = &LoadedTool> {
 fn target(name: &str) -> Result<Target, Error> {
     let found = Target::ALL.into_iter().find(|target| target.as_str() == name);
     found.ok_or_else(|| {
-        let known = Target::ALL.map(Target::as_str).join(", ");
-        Error::new(code::INVALID_PARAMS, format!("unknown target `{name}`; known targets: {known}"))
+        let advice = spec::advice_on_name(name, "targets", Target::ALL.map(Target::as_str));
+        Error::new(code::INVALID_PARAMS, format!("unknown target `{name}`; {advice}"))
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deftool_jsonrpc::{Error, Id, Message, code};
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use deftool_script::ScriptEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -149,11 +149,8 @@ impl Session {
             "result" => self.result(parse(params)?).await.map(to_json),
             "cancel" => self.cancel(parse(params)?).map(to_json),
             _ => {
-                let hint = match nearest(method, METHODS) {
-                    Some(similar) => format!("did you mean `{similar}`?"),
-                    None => format!("known methods: {}", METHODS.join(", ")),
-                };
-                Err(Error::new(code::METHOD_NOT_FOUND, format!("unknown method `{method}`; {hint}")))
+                let advice = advice_on_name(method, "methods", METHODS);
+                Err(Error::new(code::METHOD_NOT_FOUND, format!("unknown method `{method}`; {advice}")))
             }
         }
     }

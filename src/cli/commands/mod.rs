@@ -65,7 +65,8 @@ pub(super) struct Arguments {
     #[arg(short, long, global = true, display_order = 100)]
     pub(super) quiet: bool,
     /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, hide_short_help = true,
+        display_order = 100)]
     pub(super) color: Color,
     /// Enable a preview feature, which may change or leave; can be repeated
     // Hidden in the help of commands, as most have none.
@@ -119,39 +120,45 @@ commands! {
     Call(call::CallOptions),
     /// List the tools of the project: arguments, permissions and files
     Tools(tools::ToolsOptions),
-    /// Serve editors over the Language Server Protocol, on stdin and stdout
-    Lsp(lsp::LspOptions),
 
     "Use models":
     /// Send one request through a worker and stream the reply
     Run(run::RunOptions),
     /// Start or resume a chat session with a model
     Chat(chat::ChatOptions),
-    /// Serve the tools of the project to an MCP host, on stdin and stdout
-    Mcp(mcp::McpOptions),
-    /// Serve the tools and workers of the project to another program over JSON-RPC, on stdin and stdout
-    Rpc(rpc::RpcOptions),
-    /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
-    Acp(acp::AcpOptions),
-    /// Verify recordings without a model and without running tools, or validate recorded calls against the specs
+    /// Verify recordings without a model and without running tools
+    ///
+    /// With --specs, validates recorded calls against the specs.
     Replay(replay::ReplayOptions),
-    /// Write a recording or a journal as an HTML page, or the difference of two
+    /// Show a recording or journal, or the difference of two, in HTML
     View(view::ViewOptions),
     /// List, show, resume, cancel and remove the requests of a journal
     Journal(journal::JournalOptions),
-    /// Run a stub model server for tests, with scenarios and fault injection
+    /// Run a stub model server with scenarios and fault injection
     Stub(stub::StubOptions),
+
+    "Serve other programs":
+    /// Serve the tools of the project to an MCP host
+    Mcp(mcp::McpOptions),
+    /// Serve tools and workers to another program over JSON-RPC
+    Rpc(rpc::RpcOptions),
+    /// Serve a worker to editors over the Agent Client Protocol
+    Acp(acp::AcpOptions),
+    /// Serve editors over the Language Server Protocol
+    Lsp(lsp::LspOptions),
+
+    "Trust and diagnose":
     /// List, grant and revoke the permissions of projects
     Trust(trust::TrustOptions),
-    /// Diagnose the set-up: project, scripts, permissions, servers and models
+    /// Diagnose project, scripts, permissions, servers and models
     Doctor(doctor::DoctorOptions),
 
     "Convert":
-    /// Print the tool definitions for an API as JSON, or list the APIs and their support for schema keywords
+    /// Print the tool definitions for an API as JSON, or list the APIs
     Compile(compile::CompileOptions),
     /// Convert tool definitions from other formats to specs
     Import(import::ImportOptions),
-    /// Compare two versions of tools and report changes that break callers
+    /// Report changes between two versions of tools that break callers
     Diff(diff::DiffOptions),
     /// Generate Luau type definitions for editors
     Types(types::TypesOptions),
@@ -191,7 +198,81 @@ pub(super) fn command() -> clap::Command {
 mod tests {
     use clap::CommandFactory;
 
-    use super::Arguments;
+    use super::{Arguments, command};
+
+    /// Returns each command with its name, without those that are hidden.
+    fn all() -> Vec<(String, clap::Command)> {
+        let mut whole = command();
+        whole.build();
+        let mut all = vec![(String::from("deftool"), whole)];
+        let mut next = 0;
+        while let Some((name, command)) = all.get(next) {
+            let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+            let named = shown.filter(|command| command.get_name() != "help");
+            let found: Vec<_> =
+                named.map(|command| (format!("{name} {}", command.get_name()), command.clone())).collect();
+            all.extend(found);
+            next += 1;
+        }
+        all
+    }
+
+    /// Two screens.
+    const MAX_LINES: usize = 48;
+
+    #[test]
+    fn the_short_help_of_each_command_fits_on_two_screens() {
+        let all = all();
+        assert!(all.len() > 30, "{}", all.len());
+        for columns in [80, 100] {
+            // The list of the commands is longer.
+            let lines: Vec<(usize, &str)> = all
+                .iter()
+                .skip(1)
+                .map(|(name, command)| {
+                    let help = command.clone().term_width(columns).render_help().to_string();
+                    (help.lines().count(), name.as_str())
+                })
+                .collect();
+            let long: Vec<_> = lines.into_iter().filter(|(lines, _)| *lines > MAX_LINES).collect();
+            assert!(long.is_empty(), "{columns} columns: {long:?}");
+        }
+    }
+
+    /// Commands without a report: they write files, print what they make, or serve a protocol. `journal show` prints JSON.
+    const WITHOUT_FORMAT: &[&str] = &[
+        "deftool",
+        "deftool acp",
+        "deftool completions",
+        "deftool fmt",
+        "deftool import",
+        "deftool init",
+        "deftool journal",
+        "deftool journal cancel",
+        "deftool journal prune",
+        "deftool journal show",
+        "deftool lsp",
+        "deftool mcp",
+        "deftool new",
+        "deftool rpc",
+        "deftool trust revoke",
+        "deftool types",
+        "deftool view",
+    ];
+
+    #[test]
+    fn each_report_has_a_machine_format() {
+        let mut without = Vec::new();
+        for (name, command) in &all() {
+            let has = |id: &str| command.get_arguments().any(|argument| argument.get_id() == id);
+            assert_eq!(has("format"), has("json"), "{name}");
+            if !has("format") {
+                without.push(name.clone());
+            }
+        }
+        without.sort();
+        assert_eq!(without, WITHOUT_FORMAT);
+    }
 
     /// Terminals have different widths: only lines of examples and tables, which are indented, end in the text.
     #[test]

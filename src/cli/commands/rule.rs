@@ -2,11 +2,10 @@
 
 use clap::Args;
 use deftool_lang::diagnostic::{Rule, Severity};
-use deftool_lang::spec::nearest;
 use deftool_project::rules;
 use serde::Serialize;
 
-use crate::cli::options::FormatOptions;
+use crate::cli::options::{FormatOptions, unknown_rule};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::terminal::output::{paint, print_json, print_styled};
 use crate::cli::terminal::width::{fill, help_columns};
@@ -50,14 +49,7 @@ pub(in crate::cli) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
         return Ok(Exit::Clean);
     };
     let found = all.iter().find(|rule| rule.code.eq_ignore_ascii_case(wanted) || rule.name == wanted);
-    let Some(rule) = found else {
-        let known = all.iter().flat_map(|rule| [rule.name, rule.code]);
-        let hint = match nearest(wanted, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("`deftool rule` lists all rules"),
-        };
-        return Err(CliError::Usage(format!("unknown rule `{wanted}`; {hint}")));
-    };
+    let Some(rule) = found else { return Err(unknown_rule(wanted)) };
     if options.format.is_json() {
         print_json(&json_of(rule), true);
     } else {

@@ -53,6 +53,8 @@ pub(in crate::cli) enum TrustAction {
         /// Print the permissions without granting them
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        format: FormatOptions,
     },
     /// Revoke all permissions of a project
     #[command(after_help = "Examples:\n  deftool trust revoke\n  deftool trust revoke --all")]
@@ -72,8 +74,9 @@ pub(in crate::cli) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();
     match &options.action {
         None => list(&store, options.format.is_json()),
-        Some(TrustAction::Grant { folder, project, user_tools, dry_run }) => {
-            grant(&store, folder.as_deref().or(project.directory()), *user_tools, *dry_run)
+        Some(TrustAction::Grant { folder, project, user_tools, dry_run, format }) => {
+            let action = Action { user_tools: *user_tools, dry_run: *dry_run, json: format.is_json() };
+            grant(&store, folder.as_deref().or(project.directory()), &action)
         }
         Some(TrustAction::Revoke { folder, project, all }) => {
             revoke(&store, folder.as_deref().or(project.directory()), *all)
@@ -117,8 +120,15 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
+/// The options of `grant`.
+struct Action {
+    user_tools: bool,
+    dry_run: bool,
+    json: bool,
+}
+
 /// Grants the permissions of a project or, with `user_tools` or outside of projects, those of the user's tools in a folder.
-fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) -> Result<Exit, CliError> {
+fn grant(store: &Store, folder: Option<&Path>, action: &Action) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
     let roots = ProjectRoots::find(&dirs.project, &notices())?;
     let root = roots.trusted_folder();
@@ -129,7 +139,7 @@ fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) 
     // Tools that replace those of the user, and those of the user that change the current project, need trust.
     let user = roots.current();
     let generation = roots.join(generation, |root| Generation::load_of_user(root, &dirs.current, &user));
-    let is_of_user = user_tools || roots.project.is_none();
+    let is_of_user = action.user_tools || roots.project.is_none();
     let mut wanted = permission_requests(&generation.load, generation.tools());
     wanted.retain(|request| request.is_of_user() == is_of_user);
     if !is_of_user {
@@ -144,6 +154,11 @@ fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) 
     if let (true, Err(why)) = (is_of_user, &user) {
         return Err(CliError::Usage(format!("your tools cannot work here: {why}")));
     }
+    if action.json {
+        let mut grants = PermissionSet::default();
+        wanted.iter().for_each(|request| grants.add(request.grants.clone()));
+        print_json(&Listed { project: &root.to_string_lossy(), grants: &grants, exists: true }, true);
+    }
     if wanted.is_empty() {
         let what = if is_of_user { "your tools require" } else { "it requires" };
         eprint_progress(&format!("nothing to grant in {shown}: {what} only read access to its files"));
@@ -154,10 +169,10 @@ fn grant(store: &Store, folder: Option<&Path>, user_tools: bool, dry_run: bool) 
             "cannot store the trust: {shown} is not valid UTF-8; use `--trust` for a single run"
         ))
     })?;
-    for request in &wanted {
+    for request in wanted.iter().filter(|_| !action.json) {
         print_lines(&format!("{request}\n"));
     }
-    if dry_run {
+    if action.dry_run {
         return Ok(Exit::Clean);
     }
     store

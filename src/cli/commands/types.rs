@@ -46,7 +46,8 @@ pub(in crate::cli) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
     let put = options.output.put(&dirs.current, &text, |name| format!("deftool types -o {name}"))?;
     if put == Put::Created {
         eprint_progress(
-            "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",
+            "next:    pass it to luau-lsp with `--definitions=FILE`, or name it in VS Code's setting \
+             `luau-lsp.types.definitionFiles`",
         );
     }
     Ok(if put != Put::OutOfDate && errors.is_empty() { Exit::Clean } else { Exit::Failed })

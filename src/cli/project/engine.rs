@@ -14,7 +14,7 @@ use crate::cli::outcome::CliError;
 #[command(next_help_heading = "Scripts")]
 pub(in crate::cli) struct ScriptOptions {
     /// Where scripts run; `process` uses child processes that can be killed, for untrusted scripts
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
+    #[arg(long, hide_short_help = true, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
     pub(in crate::cli) isolate: Isolate,
     /// Grant all permissions that the specs require, for this run only
     #[arg(long)]

@@ -13,14 +13,16 @@ pub(in crate::cli) struct WorkerOptions {
     /// Worker to use [default: the only worker of the project]
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) worker: Option<String>,
-    /// Base URL of the server, including /v1; overrides the worker's [env: OPENAI_BASE_URL]
+    /// Base URL of the server, with /v1 [env: OPENAI_BASE_URL]
+    ///
+    /// Overrides the worker's.
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) endpoint: Option<String>,
     /// Model name; overrides the worker's
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) model: Option<String>,
     /// Offer your tools for all projects to a worker of the project, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) user_tools: bool,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
@@ -37,9 +39,11 @@ impl WorkerOptions {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RequestOptions {
     /// System message, in addition to the worker's
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub(in crate::cli) system: Option<String>,
-    /// Member of the request body such as `temperature=0`; overrides the worker's :params; can be repeated
+    /// Member of the request body such as `temperature=0`
+    ///
+    /// Overrides the worker's :params. Can be repeated.
     #[arg(long = "param", value_name = "KEY=VALUE", value_parser = parse_param)]
     pub(in crate::cli) params: Vec<(String, Value)>,
     /// Run all calls without confirmation prompts, including tools with :confirm

@@ -57,6 +57,14 @@ fn an_old_name_is_answered_with_the_new_one() {
         (&["requests", "list", "j"], "use `deftool journal`"),
         (&["resume", "j"], "use `deftool journal resume`"),
         (&["targets"], "use `deftool compile --list-targets`"),
+        (&["lint", "specs"], "use `deftool check`"),
+        (&["serve", "mcp"], "use `deftool mcp`"),
+        (
+            &["serve", "--port", "1"],
+            "use `deftool mcp`, `rpc`, `acp` or `lsp`, or the program `deftool-serve`",
+        ),
+        (&["run", "hello", "--output=done"], "use `--result`"),
+        (&["run", "hello", "--result", "done", "--output-retries", "1"], "use `--result-retries`"),
         (&["check", "--project", "x"], "use `--directory`"),
         (&["replay", "x", "--replay-lenient"], "use `--lenient`"),
         (
@@ -102,6 +110,9 @@ fn json_is_a_format_of_every_command_with_data() {
         &["compile", "--list-targets"],
         &["stub", "--list"],
         &["replay", "--specs", "calls.jsonl"],
+        &["trust"],
+        &["trust", "grant", "--dry-run"],
+        &["doctor"],
     ] {
         let short = project.run(&[arguments, &["--json"]].concat());
         let long = project.run(&[arguments, &["--format", "json"]].concat());

@@ -11,7 +11,7 @@ fn types_are_not_checked_without_a_checker() {
     if !beside.exists() {
         let says = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(2) && says.contains("cargo install deftool --features types"),
+            output.status.code() == Some(2) && says.contains("cargo install --path . --features types"),
             "{says}"
         );
     }

@@ -37,7 +37,10 @@ async fn a_failed_start_reports_the_last_answer_and_is_not_retried() {
     leaking.limits.start = Duration::from_secs(4);
     let rows = [
         (options(&format!("count={} exit=1", count.display())), "exited with code 1 before it was ready"),
-        (options("models=403"), "returned HTTP 403: set the variable that `:api-key-env` names"),
+        (
+            ServerOptions { key_variable: String::from("MY_KEY"), ..options("models=403") },
+            "returned HTTP 403: set a valid API key in MY_KEY",
+        ),
         (failing, "/v1/models returned HTTP 500 (no))"),
         (leaking, "/v1/models returned HTTP 500 ([redacted]))"),
     ];

@@ -102,7 +102,7 @@ fn lines_of_a_batch_match_their_schemas() {
         ])
     });
     let endpoint = server.endpoint();
-    let ended = project.run(&["run", "--batch", "jobs.jsonl", "--output", "done", "--endpoint", &endpoint]);
+    let ended = project.run(&["run", "--batch", "jobs.jsonl", "--result", "done", "--endpoint", &endpoint]);
     assert_eq!((ended.code, ended.events().len()), (Some(1), 3), "{ended:?}");
     check("batch", ended.events());
 }

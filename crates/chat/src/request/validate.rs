@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deftool_lang::schema::{
     Accepted, Arguments, Repair, ToolEntry, ToolKind, ToolSet, Violation, repair_text,
 };
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::{advice_on_name, nearest};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::Value;
 
@@ -185,21 +185,16 @@ fn violations_of(name: &str, violations: &[Violation]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Maximum number of tools that a message lists.
-const MAX_LISTED: usize = 8;
-
 /// Returns the message for a call of the unknown tool `name`.
 fn unknown_tool(name: &str, tools: &ToolSet) -> String {
     if name.is_empty() {
         return String::from("the call has no tool name");
     }
-    let unknown = format!("unknown tool {}", unknown_names(std::iter::once(name), tools));
-    if tools.is_empty() || unknown.ends_with("`?)") {
-        return unknown;
+    if tools.is_empty() {
+        return format!("unknown tool `{name}`");
     }
-    let known: Vec<String> = tools.iter().take(MAX_LISTED).map(|tool| format!("`{}`", tool.name)).collect();
-    let more = if tools.iter().count() > MAX_LISTED { ", …" } else { "" };
-    format!("{unknown}; the tools are {}{more}", known.join(", "))
+    let names = tools.iter().map(|tool| tool.name.as_str());
+    format!("unknown tool `{name}`; {}", advice_on_name(name, "tools", names))
 }
 
 /// Maximum number of unknown names in a reply for which similar tools are searched.

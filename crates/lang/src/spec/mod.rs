@@ -47,7 +47,7 @@ pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::lower_tool;
 pub use lower::{is_reserved_param, is_spec_form, lower, lower_selected, read_dialects, tabled_plists};
-pub use nearest::nearest;
+pub use nearest::{advice_on_name, nearest};
 pub use preview::{
     DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem,
 };

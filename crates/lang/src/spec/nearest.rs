@@ -1,6 +1,8 @@
-//! "Did you mean …?"
+//! "Did you mean …?", and the advice for an unknown name.
 //!
 //! Suggestions must be cheap: the cost for one word is limited by [`MAX_WORK`] for any number of candidates.
+
+use std::cmp::Reverse;
 
 /// Maximum work for one word, in steps of a few nanoseconds. A step is one candidate, one folded letter or one cell of
 /// the distance table. Dozens of names need far less; above the limit there is no suggestion.
@@ -8,6 +10,55 @@ const MAX_WORK: usize = 40_000;
 
 /// Maximum length of a word, in bytes. Words written by models can have any length.
 const MAX_WORD: usize = 100;
+
+/// Maximum number of known names that are listed completely. Of more names, the [`MAX_SIMILAR`] most similar ones are listed.
+const MAX_LISTED: usize = 16;
+
+/// Number of similar names that are listed.
+const MAX_SIMILAR: usize = 5;
+
+/// Returns the advice for the unknown name `word`, as a clause: the name that it most likely misspells, or the known names,
+/// or the most similar of many. `what`: the plural of their kind, as in `tools`.
+pub fn advice_on_name<'c>(word: &str, what: &str, known: impl IntoIterator<Item = &'c str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    // Of names with one letter, every other one is near.
+    let shares_letter = |near: &&str| fold(near).contains(|letter: char| fold(word).contains(letter));
+    if let Some(near) = nearest(word, known.iter().copied()).filter(shares_letter) {
+        return format!("did you mean `{near}`?");
+    }
+    match known.len() {
+        0 => format!("the project has no {what}"),
+        ..=MAX_LISTED => format!("known {what}: {}", known.join(", ")),
+        all => format!("the most similar of {all} {what}: {}", most_similar(word, known).join(", ")),
+    }
+}
+
+/// Returns the names that share most pairs of letters with `word`, the most similar one first. Names beyond [`MAX_WORK`]
+/// are not compared.
+fn most_similar<'c>(word: &str, known: Vec<&'c str>) -> Vec<&'c str> {
+    let of_word = pairs_of(&word.chars().take(MAX_WORD).collect::<String>());
+    let mut work = MAX_WORK;
+    let mut similarity = |name: &str| {
+        work = work.saturating_sub(1 + name.len());
+        if work == 0 {
+            return 0;
+        }
+        let of_name = pairs_of(name);
+        let shared = of_name.iter().filter(|pair| of_word.binary_search(pair).is_ok()).count();
+        1_000 * shared / (of_word.len() + of_name.len()).max(1)
+    };
+    let mut ranked: Vec<(usize, &str)> = known.into_iter().map(|name| (similarity(name), name)).collect();
+    ranked.sort_by_key(|(similarity, _)| Reverse(*similarity));
+    ranked.into_iter().take(MAX_SIMILAR).map(|(_, name)| name).collect()
+}
+
+/// Returns the sorted pairs of neighbouring letters.
+fn pairs_of(name: &str) -> Vec<(char, char)> {
+    let folded = fold(name);
+    let mut pairs: Vec<(char, char)> = folded.chars().zip(folded.chars().skip(1)).collect();
+    pairs.sort_unstable();
+    pairs
+}
 
 /// Returns the candidate that `word` most likely misspells: the nearest one with at most a third of the letters
 /// changed, added, removed or swapped.
@@ -80,7 +131,29 @@ fn differs_by_more(a: &str, b: &str, limit: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{advice_on_name, nearest};
+
+    #[test]
+    fn an_unknown_name_is_answered_with_few_known_ones() {
+        let many: Vec<String> = (0..500).map(|number| format!("tool_{number}")).collect();
+        let words = ["get_weather", "weather_forecast", "find-weather", "weather", "storm_weather"];
+        let all: Vec<&str> = many.iter().map(String::as_str).chain(words).collect();
+        for (word, count, expected) in [
+            ("a", 0, "the project has no tools"),
+            ("other", 2, "known tools: tool_0, tool_1"),
+            ("tool_77x", all.len(), "did you mean `tool_77`?"),
+            (
+                "current_weather_report",
+                all.len(),
+                "the most similar of 505 tools: get_weather, weather_forecast, storm_weather, weather, find-weather",
+            ),
+            ("?", 17, "the most similar of 17 tools: tool_0, tool_1, tool_2, tool_3, tool_4"),
+        ] {
+            assert_eq!(advice_on_name(word, "tools", all.iter().copied().take(count)), expected, "{word}");
+        }
+        assert_eq!(advice_on_name("c", "workers", ["a", "b"]), "known workers: a, b");
+        assert_eq!(advice_on_name("B", "workers", ["a", "b"]), "did you mean `b`?");
+    }
 
     #[test]
     fn misspellings() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lower::{is_function, plist_of_form};
+use super::lower::{plist_of_form, starts_plist};
 use super::reference::Plist;
 use super::{FileKind, ProjectSettings};
 use crate::syntax::{Kind, parse};
@@ -43,18 +43,19 @@ impl ToolForms {
         self.heads.entry(wrapper.name.value.clone()).or_insert(wrapper.skip);
     }
 
-    /// Returns the heads of the forms in `text` that have a key at the start of their plist.
+    /// Returns the heads of the forms in `text` that have a plist, or its first key, as an argument.
     pub fn used_in(&self, source: SourceId, text: &str, kind: FileKind) -> BTreeSet<&str> {
         let mut used = BTreeSet::new();
         if !kind.is_code() || self.is_empty() {
             return used;
         }
-        let (tree, _) = parse(source, &kind.code_of(text));
+        let code = kind.code_of(text);
+        let (tree, _) = parse(source, &code);
         for node in tree.iter().filter(|node| tree.kind(*node) == Kind::List) {
             let mut children = tree.children(node);
             let head = children.next().and_then(|head| self.heads.get_key_value(tree.text(head, text)));
             if let Some((name, skip)) = head
-                && children.nth(*skip).is_some_and(|key| tree.kind(key) == Kind::Keyword)
+                && children.nth(*skip).is_some_and(|argument| starts_plist(&tree, &code, argument))
             {
                 used.insert(name.as_str());
             }
@@ -65,11 +66,6 @@ impl ToolForms {
     /// Returns the number of arguments before the plist of a declared head.
     pub(super) fn skip(&self, head: &str) -> Option<usize> {
         self.heads.get(head).copied()
-    }
-
-    /// Returns whether a function of this name takes only the keys of a tool.
-    pub(super) fn takes_plist(&self, name: &str) -> bool {
-        is_function(name, self) && self.skip(name).unwrap_or_default() == 0
     }
 
     /// Returns whether no heads are declared.
@@ -84,15 +80,19 @@ impl ToolForms {
     }
 }
 
-/// A function or macro that passes its rest parameter to a function that makes tools.
+/// A function or macro that takes the keys of a tool and passes them to a function that makes tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
     /// The name in its definition.
     pub name: Spanned<String>,
-    /// Number of parameters before the rest parameter.
+    /// Number of parameters before the keys.
     pub skip: usize,
-    /// The function that makes tools, where the wrapper names it.
+    /// The function that makes tools, or another wrapper, where this one names it.
     pub function: Spanned<String>,
+    /// Whether the project declares it.
+    pub is_declared: bool,
+    /// Whether a loop in the same file calls it for each plist of a table.
+    pub is_applied: bool,
 }
 
 impl Wrapper {

@@ -94,7 +94,7 @@ pub(super) fn read_specs(
         }
     }
     load.files = Arc::new(paths);
-    report_wrappers(&mut load, wrappers);
+    report_wrappers(&mut load, &wrappers);
     names::report_duplicates(&mut load);
     names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = names::near_names(&load);

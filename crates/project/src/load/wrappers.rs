@@ -11,12 +11,14 @@ use crate::model::Load;
 
 /// Reports the wrappers that a checked file of their project calls like `gptel-make-tool`. The others are code that makes
 /// tools, which is reported once per file.
-pub(super) fn report_wrappers(load: &mut Load, wrappers: Vec<(SourceId, Wrapper)>) {
+pub(super) fn report_wrappers(load: &mut Load, wrappers: &[(SourceId, Wrapper)]) {
     let mut undeclared: HashMap<Option<usize>, ToolForms> = HashMap::new();
-    for (source, wrapper) in &wrappers {
-        undeclared.entry(load.project_of(*source)).or_default().add_wrapper(wrapper);
-    }
     let mut used = HashSet::new();
+    for (source, wrapper) in wrappers.iter().filter(|(_, wrapper)| !wrapper.is_declared) {
+        let project = load.project_of(*source);
+        undeclared.entry(project).or_default().add_wrapper(wrapper);
+        used.extend(wrapper.is_applied.then_some((project, wrapper.name.value.as_str())));
+    }
     for &source in load.checked.iter().filter(|_| !wrappers.is_empty()) {
         let project = load.project_of(source);
         if let (Some(forms), Some(file)) = (undeclared.get(&project), load.sources.get(source)) {
@@ -37,14 +39,48 @@ pub(super) fn report_wrappers(load: &mut Load, wrappers: Vec<(SourceId, Wrapper)
     load.findings = findings.into_iter().filter(|finding| !is_call(finding)).collect();
     let of_code = load.findings.iter().filter(|finding| *finding.rule == TOOLS_BY_CODE);
     let mut noted: HashSet<SourceId> = of_code.map(|finding| finding.primary.source).collect();
-    for (source, wrapper) in wrappers {
-        let project = load.project_of(source);
-        if used.contains(&(project, wrapper.name.value.as_str())) {
-            let at = Location { source, span: wrapper.name.span };
-            load.findings.push(undeclared_wrapper(at, &wrapper, project.is_some()));
-        } else if noted.insert(source) {
+    let called = called_by_others(load, wrappers, &used);
+    let mut reported = HashSet::new();
+    for (source, wrapper) in wrappers.iter().filter(|(_, wrapper)| !wrapper.is_declared) {
+        let (source, project) = (*source, load.project_of(*source));
+        let name = (project, wrapper.name.value.as_str());
+        if used.contains(&name) {
+            if reported.insert(name) {
+                let at = Location { source, span: wrapper.name.span };
+                load.findings.push(undeclared_wrapper(at, wrapper, project.is_some()));
+            }
+            continue;
+        }
+        let is_covered = called.contains(&name) || used.contains(&(project, wrapper.function.value.as_str()));
+        if !is_covered && noted.insert(source) {
             let at = Location { source, span: wrapper.function.span };
             load.findings.push(made_by_code(at, Some(&wrapper.function.value)));
+        }
+    }
+}
+
+/// The name of a function in a project.
+type Name<'w> = (Option<usize>, &'w str);
+
+/// Returns the functions that a declared or used wrapper calls, directly or through others. Their tools are in the calls of
+/// that wrapper.
+fn called_by_others<'w>(
+    load: &Load,
+    wrappers: &'w [(SourceId, Wrapper)],
+    used: &HashSet<Name<'_>>,
+) -> HashSet<Name<'w>> {
+    let mut called = HashSet::new();
+    loop {
+        let known = called.len();
+        for (source, wrapper) in wrappers {
+            let project = load.project_of(*source);
+            let name = (project, wrapper.name.value.as_str());
+            if wrapper.is_declared || used.contains(&name) || called.contains(&name) {
+                called.insert((project, wrapper.function.value.as_str()));
+            }
+        }
+        if called.len() == known {
+            return called;
         }
     }
 }

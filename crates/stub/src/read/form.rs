@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use deftool_lang::spec::{nearest, parse_duration};
+use deftool_lang::spec::{advice_on_name, parse_duration};
 use deftool_lang::syntax::{Datum, DatumKind, Folder, Number, parse};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 use serde_json::{Map, Number as JsonNumber, Value};
 
 /// The maximum number of reported findings per file.
 const MAX_FINDINGS: usize = 100;
-/// The maximum length of a list of known words in a message. Only the list of faults is longer.
-const MAX_LISTED: usize = 20;
 
 /// The error for an invalid scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,14 +72,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reports an unknown word, with a suggestion if one is similar.
+    /// Reports an unknown word, with similar ones.
     pub(super) fn unknown(&mut self, span: Span, what: &str, word: &str, known: &[&str]) {
-        let hint = match nearest(word, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.len() > MAX_LISTED => String::from("run `deftool stub --list` to list all faults"),
-            None => format!("expected one of {}", known.join(", ")),
-        };
-        self.report(span, format!("unknown {what} `{word}`; {hint}"));
+        let advice = advice_on_name(word, "words", known.iter().copied());
+        self.report(span, format!("unknown {what} `{word}`; {advice}"));
     }
 
     /// Returns `read`, or the findings if there are any.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deftool_chat::{Dialect, Dialects};
-use deftool_lang::spec::ServerSpec;
+use deftool_lang::spec::{ServerSpec, WorkerSpec};
 use deftool_lang::text::one_line;
 use deftool_record::Redactor;
 use deftool_script::resolve_path;
@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub port: Option<u16>,
     /// API key for requests.
     pub key: Option<String>,
+    /// The environment variable of the API key, for errors.
+    pub key_variable: String,
     /// Model name; `None`: the first model in its list.
     pub model: Option<String>,
     /// Dialect of the server; `None`: detected.
@@ -104,6 +106,7 @@ impl ServerOptions {
             cwd: cwd.map_err(|why| format!("working directory of the server: {why}"))?,
             port: spec.port,
             key: None,
+            key_variable: WorkerSpec::named("").api_key_env,
             model: None,
             dialect: None,
             dialects: Dialects::default(),

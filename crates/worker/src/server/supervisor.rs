@@ -415,9 +415,9 @@ impl Supervisor {
             }
             Probe::Answered(status @ (401 | 403), _) => {
                 let why = format!(
-                    "the server `{}` returned HTTP {status}: set the variable that `:api-key-env` names to a valid \
-                     API key",
-                    self.options.shown()
+                    "the server `{}` returned HTTP {status}: set a valid API key in {}",
+                    self.options.shown(),
+                    self.options.key_variable
                 );
                 self.stop_server().await;
                 return self.fail_or_restart(&why);

@@ -1,6 +1,6 @@
 //! Selects the worker of a project.
 
-use deftool_lang::spec::WorkerSpec;
+use deftool_lang::spec::{WorkerSpec, advice_on_name};
 use deftool_project::Load;
 
 /// An error of [`choose_worker`].
@@ -8,12 +8,12 @@ use deftool_project::Load;
 #[non_exhaustive]
 pub enum ChooseError {
     /// Unknown worker.
-    #[error("unknown worker `{name}`; {known}")]
+    #[error("unknown worker `{name}`; {advice}")]
     Unknown {
         /// The requested name.
         name: String,
-        /// The known workers, as a clause.
-        known: String,
+        /// The similar or known workers, as a clause.
+        advice: String,
     },
     /// The project has several workers, none of them is the default, and no name was given.
     #[error("the project has several workers ({}); set `:default t` in one, or select one", known.join(", "))]
@@ -37,22 +37,19 @@ pub const DEFAULT_WORKER: &str = "default";
 /// # Errors
 /// When the worker is unknown or has errors, or when the project has several workers and no name is given.
 pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, ChooseError> {
-    let known = || load.workers.iter().map(|worker| worker.name.value.clone()).collect::<Vec<_>>();
+    let names = || load.workers.iter().map(|worker| worker.name.value.as_str());
     let chosen = match (name, load.workers.as_slice()) {
         (None | Some(DEFAULT_WORKER), []) => return Ok(WorkerSpec::named(DEFAULT_WORKER)),
         (Some(name), workers) => {
             let found = workers.iter().find(|worker| worker.name.value == name);
             found.ok_or_else(|| ChooseError::Unknown {
                 name: name.to_owned(),
-                known: if workers.is_empty() {
-                    String::from("the project has no workers")
-                } else {
-                    format!("known workers: {}", known().join(", "))
-                },
+                advice: advice_on_name(name, "workers", names()),
             })?
         }
         (None, [only]) => only,
-        (None, workers) => default_of(workers).ok_or_else(|| ChooseError::Several { known: known() })?,
+        (None, workers) => default_of(workers)
+            .ok_or_else(|| ChooseError::Several { known: names().map(str::to_owned).collect() })?,
     };
     if chosen.valid {
         Ok(chosen.clone())

@@ -2,7 +2,7 @@
 
 use deftool_engine::text::quote;
 use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
-use deftool_lang::spec::Argument;
+use deftool_lang::spec::SampleCall;
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::LoadedTool;
 use serde_json::{Value, json};
@@ -70,11 +70,6 @@ pub(in crate::cli) fn parse_input(
     }
 }
 
-/// Returns whether the items of a list are strings.
-fn has_text_items(argument: &Argument) -> bool {
-    argument.keyword("items").is_some_and(|items| items.to_value()["type"] == "string")
-}
-
 /// Maximum length of a value in an example, in characters.
 const MAX_EXAMPLE: usize = 60;
 
@@ -87,27 +82,56 @@ fn explain_syntax(mut error: ToolError, loaded: &LoadedTool, pairs: &[(String, S
             "object" => false,
             _ => return None,
         };
-        let value = match serde_json::from_str(text) {
+        match serde_json::from_str(text) {
             Ok(Value::Array(_)) if is_list => return None,
             Ok(Value::Object(_)) if !is_list => return None,
             Err(error) if text.trim_start().starts_with(['[', '{']) => {
                 return Some(format!("help: the value of `{key}` is not JSON: {error}"));
             }
-            parsed => parsed.ok().filter(|_| !has_text_items(argument)),
-        };
+            Ok(_) | Err(_) => {}
+        }
         let what = if is_list { "a list" } else { "an object" };
-        let example = match value {
-            _ if !is_list => json!({"name": "value"}),
-            Some(value) => json!([value]),
-            None => text.split(',').map(str::trim).collect(),
-        };
-        let example = Some(example.to_string()).filter(|example| example.chars().count() <= MAX_EXAMPLE);
-        let example = quote(&example.unwrap_or_else(|| String::from("[\"value\"]")));
-        Some(format!("help: write {what} as JSON: {key}={example}"))
+        let example = example_of(loaded, key, text, is_list);
+        let example = example.map_or_else(String::new, |value| format!(": {key}={}", quote(&value)));
+        Some(format!("help: write {what} as JSON{example}"))
     });
     let details: Vec<String> = error.details.take().into_iter().chain(help).collect();
     error.details = (!details.is_empty()).then(|| details.join("\n"));
     error
+}
+
+/// Returns a short value that the schema accepts for the argument `key`, as JSON: made from `text`, from an example of the
+/// spec, or a placeholder.
+fn example_of(loaded: &LoadedTool, key: &str, text: &str, is_list: bool) -> Option<String> {
+    let parts = || text.split(',').map(str::trim);
+    let parse = |part: &str| serde_json::from_str(part).unwrap_or_else(|_| Value::from(part));
+    let given = [
+        parts().map(parse).collect(),
+        parts().map(Value::from).collect(),
+        json!([parse(text)]),
+        json!([[parse(text)]]),
+    ];
+    let value_in = |sample: &SampleCall| sample.arguments.to_value().get_mut(key).map(Value::take);
+    let samples = loaded.tool.accepts.iter().filter_map(value_in);
+    let placeholders =
+        if is_list { [json!(["value"]), json!([1])] } else { [json!({"name": "value"}), json!({})] };
+    let mut candidates = given.into_iter().filter(|_| is_list).chain(samples).chain(placeholders);
+    let is_usable = |value: &Value| {
+        value.to_string().chars().count() <= MAX_EXAMPLE && is_accepted(loaded.entry(), key, value)
+    };
+    candidates.find(is_usable).map(|value| value.to_string())
+}
+
+/// Returns whether the schema accepts a value for the argument `key`, whatever the others are.
+fn is_accepted(entry: &ToolEntry, key: &str, value: &Value) -> bool {
+    let Ok(arguments) = Arguments::try_from(json!({key: value})) else { return false };
+    let Err((_, violations)) = entry.accept(arguments) else { return true };
+    let paths = [format!(".{key}"), format!("[{key}]")];
+    let is_inside = |path: &str| {
+        let rest = paths.iter().find_map(|start| path.strip_prefix(start.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    !violations.iter().any(|violation| is_inside(&violation.path))
 }
 
 /// Parses `text` and validates it against the schema of `entry`.

@@ -14,11 +14,13 @@ use crate::cli::project::permissions::describe_permissions;
 use crate::cli::terminal::output::{clean, eprint_failure, notices, print_lines};
 use crate::cli::terminal::width::{fill, help_columns};
 
-/// Returns the help of a subcommand, with styles.
-pub(in crate::cli) fn of_command(name: &str) -> String {
+/// Returns the help of a subcommand, with styles. `is_long`: with all options.
+pub(in crate::cli) fn of_command(name: &str, is_long: bool) -> String {
     let mut command = commands::command();
     command.build();
-    command.find_subcommand_mut(name).map_or_else(String::new, |found| found.render_help().ansi().to_string())
+    let Some(found) = command.find_subcommand_mut(name) else { return String::new() };
+    let help = if is_long { found.render_long_help() } else { found.render_help() };
+    help.ansi().to_string()
 }
 
 /// Prints the help of the tool `name`.

@@ -57,7 +57,7 @@ pub(in crate::cli) struct CallOptions {
     /// Arguments: KEY=VALUE pairs, or one JSON object; `-` reads an object from stdin
     #[arg(value_name = "ARGUMENT")]
     pub(in crate::cli) arguments: Vec<String>,
-    /// Print help; after the name of a tool, the help of the tool
+    /// Print help (all options with `--help`); after the name of a tool, the help of the tool
     #[arg(short, long)]
     pub(in crate::cli) help: bool,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(in crate::cli) struct CallOptions {
     #[arg(short, long, value_name = "FILE")]
     pub(in crate::cli) output: Option<PathBuf>,
     /// Print the duration and the memory use
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) time: bool,
     /// Call again after each change
     #[arg(short, long)]
@@ -130,7 +130,7 @@ struct CallResult {
 pub(in crate::cli) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
     let Some(tool) = options.tool.as_deref() else {
-        print_styled(&help::of_command("call"));
+        print_styled(&help::of_command("call", std::env::args_os().any(|word| word == "--help")));
         return Ok(Exit::Clean);
     };
     if options.help {

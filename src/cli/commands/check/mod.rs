@@ -43,7 +43,7 @@ pub(in crate::cli) struct CheckOptions {
     #[command(flatten)]
     pub(in crate::cli) projects: ProjectsOptions,
     /// File name of stdin, for an editor buffer that is not saved
-    #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
     #[command(flatten)]
     pub(in crate::cli) format: FormatOptions<Format>,
@@ -51,10 +51,10 @@ pub(in crate::cli) struct CheckOptions {
     #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
     /// Also check the types of scripts; a preview that requires the program `deftool-types`
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) types: bool,
     /// Also start or contact the MCP servers, which must be trusted, and check what they offer
-    #[arg(long, conflicts_with_all = ["fixing", "watch"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["fixing", "watch"])]
     pub(in crate::cli) online: bool,
     /// Exit with 1 if there are warnings
     #[arg(long)]
@@ -62,7 +62,7 @@ pub(in crate::cli) struct CheckOptions {
     #[command(flatten)]
     pub(in crate::cli) selection: SelectionOptions,
     /// Exit with 0 even if there are errors
-    #[arg(long, conflicts_with_all = ["strict", "fixing"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["strict", "fixing"])]
     pub(in crate::cli) exit_zero: bool,
     #[command(flatten)]
     pub(in crate::cli) fixing: FixOptions,
@@ -172,7 +172,7 @@ fn find_type_checker() -> Result<PathBuf, CliError> {
     found.ok_or_else(|| {
         CliError::Usage(format!(
             "--types requires the program `{TYPE_CHECKER}`, which is neither next to `deftool` nor in PATH; \
-             install both with `cargo install deftool --features types`"
+             install both in a checkout with `cargo install --path . --features types`"
         ))
     })
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_lang::diagnostic::Rule;
 use deftool_lang::diagnostic::render::json_report;
-use deftool_lang::spec::nearest;
 use deftool_project::{Load, rules};
 use serde_json::Value;
 
+use crate::cli::options::unknown_rule;
 use crate::cli::outcome::CliError;
 
 // The findings to report and fix.
@@ -22,7 +22,7 @@ pub(in crate::cli) struct SelectionOptions {
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(in crate::cli) ignore: Vec<String>,
     /// Report only findings that are not in FILE, the output of an earlier `check --json`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(in crate::cli) baseline: Option<PathBuf>,
 }
 
@@ -84,12 +84,7 @@ fn check_pattern(pattern: &str) -> Result<(), CliError> {
     if pattern.starts_with("DT") && all.iter().any(is_known) || all.iter().any(|rule| rule.name == pattern) {
         return Ok(());
     }
-    let names = all.iter().flat_map(|rule| [rule.name, rule.code]);
-    let advice = match nearest(pattern, names) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => String::from("`deftool rule` lists the rules"),
-    };
-    Err(CliError::Usage(format!("unknown rule `{pattern}`; {advice}")))
+    Err(unknown_rule(pattern))
 }
 
 fn read_baseline(path: &Path) -> Result<HashMap<Identity, usize>, CliError> {

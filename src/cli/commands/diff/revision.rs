@@ -42,7 +42,7 @@ impl Revision {
         })?;
         let commit = git
             .text(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
-            .map_err(|_| CliError::Usage(format!("`{name}` is neither a path nor a git revision")))?;
+            .map_err(|_| CliError::Usage(unknown_revision(name, git.is_shallow())))?;
         let inside =
             real.strip_prefix(std::fs::canonicalize(&top).map_err(|error| unreadable(path, &error))?);
         let mut inside = inside.map_or_else(|_| PathBuf::new(), Path::to_owned);
@@ -70,6 +70,18 @@ impl Revision {
 /// Returns whether a path has the extension of JSON definitions.
 pub(in crate::cli) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+/// Returns the message for a name that is not a revision. A shallow clone lacks most revisions.
+fn unknown_revision(name: &str, is_shallow: bool) -> String {
+    let message = format!("`{name}` is neither a path nor a git revision");
+    if !is_shallow {
+        return message;
+    }
+    format!(
+        "{message} of this shallow clone; fetch the history with `git fetch --unshallow origin \
+         '+refs/heads/*:refs/remotes/origin/*'`, or in GitHub Actions with `fetch-depth: 0` of actions/checkout"
+    )
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
@@ -119,6 +131,11 @@ impl Git {
     fn text(&self, arguments: &[&str]) -> Result<String, CliError> {
         let output = self.run(arguments, b"")?;
         Ok(String::from_utf8_lossy(&output).trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// Returns whether the repository is a clone without its whole history.
+    fn is_shallow(&self) -> bool {
+        self.text(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true")
     }
 
     /// Returns the paths and contents of the file `inside`, or of the spec files below the folder `inside`, in `commit`.

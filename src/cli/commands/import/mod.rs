@@ -12,7 +12,8 @@ use deftool_engine::Servers;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
 use deftool_lang::spec::{
-    Effect, FileKind, PathBase, Permissions, Tool, ToolForms, form_of_tool, format_generated, lower,
+    Effect, FileKind, PathBase, Permissions, Tool, ToolForms, advice_on_name, form_of_tool, format_generated,
+    lower,
 };
 use deftool_lang::syntax::{parse, write};
 use deftool_lang::text::{Location, Sources, count, one_line};
@@ -29,7 +30,7 @@ use crate::cli::outcome::{CliError, Exit, runtime};
 use crate::cli::project::inputs::{CommandDirs, command_dirs};
 use crate::cli::project::outputs::write_output;
 use crate::cli::terminal::output::{
-    clean, describe_summary, eprint_findings, eprint_line, eprint_progress, print,
+    clean, describe_summary, eprint_error, eprint_findings, eprint_line, eprint_progress, print,
 };
 use crate::cli::worker::offer::offer_of;
 
@@ -112,7 +113,12 @@ pub(in crate::cli) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
             }
         }
     }
-    Ok(imported.report())
+    let exit = imported.report();
+    if exit == Exit::Clean && imported.tools.is_empty() {
+        eprint_error("nothing was imported: the input contains no tool definitions");
+        return Ok(Exit::NotAttempted);
+    }
+    Ok(exit)
 }
 
 /// Imports the tools of `named` for `init`: a file or, in the format of MCP, also the URL or command line of a server.
@@ -312,9 +318,9 @@ fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
     let root = find_root(&dirs.project)?;
     let load = Generation::load(&root, &dirs.current, None)?.load;
     let Some(server) = load.mcp_servers.iter().find(|server| server.name.value == name) else {
-        let names: Vec<&str> = load.mcp_servers.iter().map(|server| server.name.value.as_str()).collect();
-        let known = if names.is_empty() { String::from("none") } else { names.join(", ") };
-        return Err(CliError::Usage(format!("unknown MCP server `{name}`; the project has {known}")));
+        let names = load.mcp_servers.iter().map(|server| server.name.value.as_str());
+        let advice = advice_on_name(name, "MCP servers", names);
+        return Err(CliError::Usage(format!("unknown MCP server `{name}`; {advice}")));
     };
     let offer = block_on(offer_of(&load, server, &root))??;
     listed(name, offer)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use deftool_engine::text::quote;
 use deftool_engine::{config_folder, inside_project};
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use deftool_lang::text::Location;
 use deftool_process::files::create_only_private_files;
 use deftool_project::{Load, load_specs, resolve_inputs};
@@ -95,6 +95,14 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         );
         return Err(CliError::Usage(message));
     }
+    if !is_project && !options.user && contains_home(folder) {
+        let message = format!(
+            "`{}` contains your home folder, all of which would belong to the project; name a new folder, as in `deftool \
+             init my-agent`, or create your own project, whose tools are offered everywhere, with `deftool init --user`",
+            clean(&folder.display().to_string())
+        );
+        return Err(CliError::Usage(message));
+    }
     for path in [folder, &specs] {
         if path.symlink_metadata().is_ok() && !path.is_dir() {
             return Err(CliError::Usage(format!("`{}` exists and is not a directory", path.display())));
@@ -122,6 +130,13 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
     eprint_progress(&format!("next:    {}", next_commands(options, folder, imported.as_ref())));
     Ok(exit)
+}
+
+/// Returns whether a folder is the home folder of the user or above it.
+fn contains_home(folder: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let home = std::env::home_dir().and_then(|home| real(&home));
+    home.zip(real(folder)).is_some_and(|(home, folder)| home.starts_with(folder))
 }
 
 /// Returns commands for the new project.
@@ -169,9 +184,8 @@ fn read_foreign(from: &[String]) -> Result<Imported, CliError> {
         return Err(CliError::Usage(String::from("--from takes a format and a file")));
     };
     let Some((_, format)) = ForeignFormat::all().find(|(name, _)| name == format) else {
-        let known: Vec<&str> = ForeignFormat::all().map(|(name, _)| name).collect();
-        let message = format!("unknown format `{}`; known formats: {}", clean(format), known.join(", "));
-        return Err(CliError::Usage(message));
+        let advice = advice_on_name(format, "formats", ForeignFormat::all().map(|(name, _)| name));
+        return Err(CliError::Usage(format!("unknown format `{}`; {advice}", clean(format))));
     };
     import_for_init(file, format)
 }
@@ -188,14 +202,9 @@ fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
 }
 
 fn describe_unknown(name: &str) -> String {
-    let known = TOOLBOX.iter().map(|tool| tool.name);
-    let advice = match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            format!("known tools: {}; a folder comes before --toolbox", known.collect::<Vec<_>>().join(", "))
-        }
-    };
-    format!("unknown toolbox tool `{name}`; {advice}")
+    let advice = advice_on_name(name, "toolbox tools", TOOLBOX.iter().map(|tool| tool.name));
+    let folder = if advice.ends_with('?') { "" } else { "; a folder comes before --toolbox" };
+    format!("unknown toolbox tool `{name}`; {advice}{folder}")
 }
 
 /// Copies the named tools, or all, unless the project uses their names.

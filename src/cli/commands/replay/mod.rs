@@ -37,7 +37,7 @@ pub(in crate::cli) struct ReplayOptions {
     #[arg(long, conflicts_with_all = ["specs", "lenient"])]
     pub(in crate::cli) update: bool,
     /// Redact matches of REGEX, or of its group, in the output; can be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, hide_short_help = true, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
     /// Worker to use [default: the recorded worker]
     #[arg(long, value_name = "NAME")]

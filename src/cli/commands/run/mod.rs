@@ -42,53 +42,55 @@ const MAX_REPLY: usize = 300;
 Examples:
   deftool run \"What changed since yesterday?\"
   git diff | deftool run \"Review this change.\"
-  deftool run \"What does this do?\" -f src/main.rs --param temperature=0
-  deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
-  deftool run \"List the cities.\" --output cities --output-retries 2 | jq -r '.names[]'
+  deftool run \"What does this do?\" -f src/main.rs
+  deftool run \"Hello\" --record hello.jsonl
+  deftool run \"List the cities.\" --result cities | jq -r '.names[]'
   deftool run --batch jobs.jsonl --journal jobs.journal > results.jsonl
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
     /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
     pub(in crate::cli) prompt: Option<String>,
-    /// Add a file to the prompt: text, an image or audio; can be repeated
+    /// Add a text, image or audio file to the prompt; can be repeated
     #[arg(short, long = "file", value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Do not read stdin
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) no_stdin: bool,
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
     pub(in crate::cli) request: RequestOptions,
     /// Job name, available in events and to tools
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(long, hide_short_help = true, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub(in crate::cli) job: String,
     /// Record requests and replies to FILE, and create missing folders
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
-    /// Store the request in a journal, so that `deftool journal resume` can continue it after a crash; several
-    /// requests can share one file
+    /// Store the request in a journal, to continue it after a crash
+    ///
+    /// `deftool journal resume` continues it. Several requests can share one file.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) journal: Option<PathBuf>,
     /// Replay the replies of a recording; requires no server and no key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["endpoint", "model"])]
     pub(in crate::cli) replay: Option<PathBuf>,
     /// Continue if a request differs from the recorded one
-    #[arg(long, requires = "replay")]
+    #[arg(long, hide_short_help = true, requires = "replay")]
     pub(in crate::cli) lenient: bool,
     /// Use recorded tool results instead of running tools
-    #[arg(long, requires = "replay")]
+    #[arg(long, hide_short_help = true, requires = "replay")]
     pub(in crate::cli) recorded_tools: bool,
     /// Redact matches of REGEX, or of its group, in the recording; can be repeated
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, hide_short_help = true, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
-    /// Run each line of FILE as a job, a JSON object with `prompt` and optionally `job_name`, `params` and `files` (`-`:
-    /// stdin), and print a line of JSON for each when it ends
+    /// Run each line of FILE as a job, and print a line of JSON for each
+    ///
+    /// A job is a JSON object with `prompt` and optionally `job_name`, `params` and `files`. `-` reads stdin.
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["prompt", "files", "job", "replay", "format", "json"])]
     pub(in crate::cli) batch: Option<PathBuf>,
     /// With a journal, run the jobs that failed again
-    #[arg(long, requires_all = ["batch", "journal"])]
+    #[arg(long, hide_short_help = true, requires_all = ["batch", "journal"])]
     pub(in crate::cli) retry_failed: bool,
     #[command(flatten)]
     pub(in crate::cli) signals: SignalOptions,
@@ -159,7 +161,7 @@ fn run_prompt(options: &RunOptions) -> Result<Exit, CliError> {
         let create = |path| recordings::create(path, key.as_deref(), secrets);
         let recorder = options.record.as_deref().map(create).transpose()?;
         submit.recorder.clone_from(&recorder);
-        let printed = match options.signals.output {
+        let printed = match options.signals.result {
             Some(_) => Printed::Nothing,
             None => Printed::of(options.format.is_json()),
         };
@@ -201,7 +203,7 @@ async fn follow_all(
     (recorded, tools): (usize, &dyn ToolSource),
 ) -> Result<Exit, CliError> {
     let tools = || tools.current().tools;
-    let (mut recorded, mut retries) = (recorded, options.signals.output_retries);
+    let (mut recorded, mut retries) = (recorded, options.signals.result_retries);
     let (mut exit, mut signals) = (Exit::Clean, Vec::new());
     let mut request = submit.clone();
     loop {
@@ -227,7 +229,7 @@ async fn follow_all(
         };
         if retries == 0 {
             eprint_failure(MISSING_SIGNAL, &missing.to_string());
-            if options.signals.output.is_some() {
+            if options.signals.result.is_some() {
                 eprint_reply(outcome);
             }
             return Ok(Exit::Failed);
@@ -238,7 +240,7 @@ async fn follow_all(
         request = missing.retry(submit, conversation);
     }
     if exit == Exit::Clean
-        && let Some(arguments) = options.signals.output_of(&signals, &tools())
+        && let Some(arguments) = options.signals.result_of(&signals, &tools())
     {
         print_json(arguments, false);
     }

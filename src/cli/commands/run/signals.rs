@@ -1,4 +1,4 @@
-//! The exit calls that `run` requires: `--output` and `--require-signal`.
+//! The exit calls that `run` requires: `--result` and `--require-signal`.
 //!
 //! An exit tool never changes the flow of a request. If a required call is missing or invalid, the command submits a new
 //! request that names the error.
@@ -9,7 +9,7 @@ use clap::Args;
 use deftool_chat::Message;
 use deftool_chat::request::Signal;
 use deftool_lang::schema::{Arguments, NotAnObject, ToolSet, Violation};
-use deftool_lang::spec::ToolKind;
+use deftool_lang::spec::{ToolKind, advice_on_name};
 use deftool_worker::SubmitRequest;
 use serde_json::Value;
 
@@ -21,14 +21,23 @@ pub(super) const MISSING_SIGNAL: &str = "missing_signal";
 // Options for the exit calls of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SignalOptions {
-    /// Print only the arguments of the last valid call of this exit tool, as a line of JSON; exit with 1 without one
+    /// Print only the last call of this exit tool, as JSON
+    ///
+    /// Prints the arguments of the last valid call. Exits with 1 if there is none.
     #[arg(long, value_name = "EXIT_TOOL", conflicts_with_all = ["format", "json"])]
-    pub(super) output: Option<String>,
+    pub(super) result: Option<String>,
     /// Send up to N more requests, which name the error, if a required exit call is missing or invalid
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "output", conflicts_with = "replay")]
-    pub(super) output_retries: u32,
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "result",
+        conflicts_with = "replay"
+    )]
+    pub(super) result_retries: u32,
     /// Exit with 1 unless the model calls this exit tool with valid arguments; can be repeated
-    #[arg(long = "require-signal", value_name = "EXIT_TOOL")]
+    #[arg(long = "require-signal", hide_short_help = true, value_name = "EXIT_TOOL")]
     pub(super) required: Vec<String>,
 }
 
@@ -43,7 +52,7 @@ pub(super) struct MissingSignal {
 impl SignalOptions {
     /// Returns the names of the required exit tools.
     fn names(&self) -> impl Iterator<Item = &String> {
-        self.output.iter().chain(&self.required)
+        self.result.iter().chain(&self.required)
     }
 
     /// Checks that the required tools are exit tools of the worker.
@@ -57,14 +66,12 @@ impl SignalOptions {
             let message = format!("`{name}` is not an exit tool; define it with `defexit`");
             return Err(CliError::Usage(message));
         }
-        let known = tools.iter().filter(|tool| tool.kind == ToolKind::Exit).map(|tool| tool.name.as_str());
-        let known: Vec<&str> = known.collect();
-        let known = if known.is_empty() {
-            String::from("the worker has no exit tools; define one with `defexit`")
-        } else {
-            format!("the exit tools of the worker: {}", known.join(", "))
+        let exits = || tools.iter().filter(|tool| tool.kind == ToolKind::Exit).map(|tool| tool.name.as_str());
+        let advice = match exits().next() {
+            Some(_) => advice_on_name(name, "exit tools", exits()),
+            None => String::from("the worker has no exit tools; define one with `defexit`"),
         };
-        Err(CliError::Usage(format!("unknown exit tool `{name}`; {known}")))
+        Err(CliError::Usage(format!("unknown exit tool `{name}`; {advice}")))
     }
 
     /// Returns the first required call that is not among `signals`, or only with invalid arguments. `last`: the signals of
@@ -83,9 +90,9 @@ impl SignalOptions {
         Some(MissingSignal { tool: name.clone(), invalid })
     }
 
-    /// Returns the arguments of the last valid call of the tool of `--output`.
-    pub(super) fn output_of<'s>(&self, signals: &'s [Signal], tools: &ToolSet) -> Option<&'s Value> {
-        valid(signals, self.output.as_deref()?, tools)
+    /// Returns the arguments of the last valid call of the tool of `--result`.
+    pub(super) fn result_of<'s>(&self, signals: &'s [Signal], tools: &ToolSet) -> Option<&'s Value> {
+        valid(signals, self.result.as_deref()?, tools)
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use deftool_lang::spec::nearest;
+use deftool_lang::spec::advice_on_name;
 use deftool_lang::text::count;
 use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 
@@ -44,7 +44,7 @@ pub(in crate::cli) struct StubOptions {
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "file")]
     pub(in crate::cli) fault: Vec<String>,
     /// Interval of faults that send slowly or endlessly
-    #[arg(long, value_name = "DURATION", requires = "fault", value_parser = parse_duration)]
+    #[arg(long, hide_short_help = true, value_name = "DURATION", requires = "fault", value_parser = parse_duration)]
     pub(in crate::cli) every: Option<Duration>,
     #[command(flatten)]
     pub(in crate::cli) listing: StubListing,
@@ -55,10 +55,10 @@ pub(in crate::cli) struct StubOptions {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(in crate::cli) address: std::net::IpAddr,
     /// Write every request to FILE, one JSON object per line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(in crate::cli) log: Option<PathBuf>,
     /// Also stop when stdin is closed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(in crate::cli) until_stdin_closes: bool,
     /// Command to run with its base URL set to the stub; the stub exits with it
     #[arg(last = true, value_name = "COMMAND")]
@@ -160,11 +160,16 @@ fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
     match index {
         Some(index) => Ok(Some(scenarios.swap_remove(index))),
         None => {
-            let names = names.join(", ");
             let path = path.display();
             Err(CliError::Usage(match &options.scenario {
-                Some(wanted) => format!("no scenario `{wanted}` in {path}; it contains {names}"),
-                None => format!("{path} contains several scenarios: {names}; choose one with --scenario"),
+                Some(wanted) => {
+                    let advice = advice_on_name(wanted, "scenarios", names.iter().map(String::as_str));
+                    format!("no scenario `{wanted}` in {path}; {advice}")
+                }
+                None => {
+                    let names = names.join(", ");
+                    format!("{path} contains several scenarios: {names}; choose one with --scenario")
+                }
             }))
         }
     }
@@ -172,11 +177,8 @@ fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
 
 fn named(name: &str) -> Result<&'static Fault, CliError> {
     Fault::named(name).ok_or_else(|| {
-        let hint = match nearest(name, Fault::all().map(|fault| fault.name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("run `deftool stub --list` to list all faults"),
-        };
-        CliError::Usage(format!("unknown fault `{name}`; {hint}"))
+        let advice = advice_on_name(name, "faults", Fault::all().map(|fault| fault.name));
+        CliError::Usage(format!("unknown fault `{name}`; {advice}"))
     })
 }
 

@@ -21,7 +21,8 @@ use run::TestRun;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. See docs/testing.md.
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. With --quiet, only \
+failures are printed.
 
 Examples:
   deftool test
@@ -42,7 +43,7 @@ pub(in crate::cli) struct TestOptions {
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Time limit of one script test
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, hide_short_help = true, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,

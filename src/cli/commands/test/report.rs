@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::TestFormat;
 use super::junit::suites;
 use super::run::{Failure, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
-use crate::cli::terminal::output::{eprint_progress, paint, print, print_findings, print_json, print_styled};
+use crate::cli::terminal::output::{
+    eprint_progress, is_quiet, paint, print, print_findings, print_json, print_styled,
+};
 
 /// Writes the results to stdout and, except for JSON, a summary to stderr.
 pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
@@ -109,10 +111,10 @@ fn describe_errors(text: &mut String, summary: &TestSummary) {
     }
 }
 
-/// Returns one line per test, as in `ok   get_weather accepts 1 specs/weather.eld:12:12`, with details below failures.
+/// Returns one line per test, with `--quiet` per failed test, as in `ok   get_weather accepts 1 specs/weather.eld:12:12`, with details below failures.
 pub(super) fn lines(run: &TestRun) -> String {
     let mut text = String::new();
-    for result in &run.results {
+    for result in run.results.iter().filter(|result| !is_quiet() || result.failure.is_some()) {
         let (mark, at, why) = match &result.failure {
             None => (paint("ok", anstyle::AnsiColor::Green) + "  ", &result.at, String::new()),
             Some(Failure { at, message, .. }) => {
@@ -125,7 +127,7 @@ pub(super) fn lines(run: &TestRun) -> String {
             let _ = writeln!(text, "     {line}");
         }
     }
-    if !run.results.is_empty() && !run.errors.is_empty() {
+    if !text.is_empty() && !run.errors.is_empty() {
         text.push('\n');
     }
     text

@@ -123,20 +123,20 @@ fn every_call_that_the_model_can_correct_is_reported() {
             reply_with("I look.").call("get_wether", json!({"a": 1})).call("look", json!({})),
             "I look.",
             vec!["get_wether {\"a\":1}", "look {}"],
-            vec!["unknown_tool: unknown tool `get_wether` (did you mean `get_weather`?)", ""],
+            vec!["unknown_tool: unknown tool `get_wether`; did you mean `get_weather`?", ""],
         ),
         (
             reply_with("").call("zebra", json!({})),
             "",
             vec!["zebra {}"],
-            vec!["unknown_tool: unknown tool `zebra`; the tools are `ask`, `get_weather`, `look`, `finish`"],
+            vec!["unknown_tool: unknown tool `zebra`; known tools: ask, get_weather, look, finish"],
         ),
         // Servers reject such names in a conversation.
         (
             reply_with("").call("a.b c", json!({})),
             "",
             vec!["a_b_c {}"],
-            vec!["unknown_tool: unknown tool `a.b c`; the tools are"],
+            vec!["unknown_tool: unknown tool `a.b c`; known tools: "],
         ),
         (
             reply_with("").call("", json!({"q": 1})),

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use super::tool::is_own_key;
 use crate::syntax::{Kind, NodeId, Tree};
 
 /// A form with a missing quote.
@@ -22,10 +23,11 @@ const BUILDERS: [&str; 9] =
     ["list", "vector", "cons", "append", "nconc", "vconcat", "concat", "format", "identity"];
 
 /// Returns the outermost forms that Emacs cannot evaluate in `items`, the keys and values of a call, in source order.
+/// `is_declared`: the function may be a macro that does not evaluate the values of its own keys.
 pub(super) fn unquoted(
     tree: &Tree,
     text: &str,
-    items: impl Iterator<Item = NodeId>,
+    (items, is_declared): (impl Iterator<Item = NodeId>, bool),
     variables: &mut Variables,
 ) -> Vec<(NodeId, Unquoted)> {
     let mut found = Vec::new();
@@ -34,7 +36,7 @@ pub(super) fn unquoted(
         let is_category = key == ":category" && tree.kind(item) == Kind::Symbol;
         if is_category && variables.is_unknown(tree, text, item) {
             found.push((item, Unquoted::Category));
-        } else if key != ":function" {
+        } else if key != ":function" && !(is_declared && is_own_key(key.trim_start_matches(':'))) {
             look_into(tree, text, item, &mut found);
         }
         key = if tree.kind(item) == Kind::Keyword { tree.text(item, text) } else { "" };

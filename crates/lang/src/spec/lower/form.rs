@@ -149,6 +149,8 @@ pub(super) struct SpecForm {
     pub(super) skipped: usize,
     pub(super) evaluation: Evaluation,
     pub(super) origin: Origin,
+    /// Whether the head is one that the project declares. Its function may change the keys.
+    pub(super) is_declared: bool,
 }
 
 /// Macros that take a list of parameters or variables, and the position of this list.
@@ -207,7 +209,15 @@ pub(super) fn form_of(
             let Some((form, skip)) = known_form(name, forms) else {
                 return if in_code { called_indirectly(tree, text, node, forms) } else { None };
             };
-            let second = children.nth(skip).map(|child| tree.kind(child));
+            let (origin, is_declared) = (origin_of(name, forms), is_declared(name, forms));
+            let argument = children.nth(skip);
+            let plist = argument.filter(|_| in_code && is_declared);
+            if let Some((list, skipped, evaluation)) =
+                plist.and_then(|plist| plist_argument(tree, text, plist))
+            {
+                return Some(SpecForm { form, list, skipped, evaluation, origin, is_declared });
+            }
+            let second = argument.map(|child| tree.kind(child));
             // `llm-tool` is also the name of a type, and `(deftool x …)` may be the macro of another package.
             let is_ambiguous = form != Form::Collection && (name == "llm-tool" || !is_function(name, forms));
             let is_call = match second {
@@ -235,14 +245,15 @@ pub(super) fn form_of(
                 list: node,
                 skipped: 1 + skip,
                 evaluation,
-                origin: origin_of(name, forms),
+                origin,
+                is_declared,
             })
         }
         // In Emacs Lisp, a list that starts with a keyword may be any data.
         Kind::Keyword if !in_code => {
             let form = Form::Tool(ToolKind::Normal);
             let (evaluation, origin) = (Evaluation::Data, Origin::Spec);
-            Some(SpecForm { form, list: node, skipped: 0, evaluation, origin })
+            Some(SpecForm { form, list: node, skipped: 0, evaluation, origin, is_declared: false })
         }
         _ => None,
     }
@@ -256,32 +267,38 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId, forms: &ToolForms) -
     let name = named_function(tree, text, function, forms)?;
     let (origin, skip) = (origin_of(name, forms), known_form(name, forms)?.1);
     let (first, is_only) = (children.nth(skip)?, children.next().is_none());
-    let form = Form::Tool(ToolKind::Normal);
-    if caller == "funcall" {
-        let evaluation = Evaluation::Evaluated;
-        let found = SpecForm { form, list: node, skipped: 2 + skip, evaluation, origin };
-        return (tree.kind(first) == Kind::Keyword).then_some(found);
-    }
-    let starts = |list: NodeId, word: Option<&str>| {
-        tree.children(list).next().is_some_and(|head| match word {
-            Some(word) => tree.text(head, text) == word,
-            None => tree.kind(head) == Kind::Keyword,
-        })
+    let (form, is_declared) = (Form::Tool(ToolKind::Normal), is_declared(name, forms));
+    let (list, skipped, evaluation) = if caller == "funcall" && tree.kind(first) == Kind::Keyword {
+        (node, 2 + skip, Evaluation::Evaluated)
+    } else {
+        plist_argument(tree, text, first).filter(|_| is_only && caller == "apply")?
     };
-    let quoted = |list: NodeId| {
-        let is_plist = tree.kind(list) == Kind::List && starts(list, None);
-        is_plist.then_some(SpecForm { form, list, skipped: 0, evaluation: Evaluation::Quoted, origin })
+    Some(SpecForm { form, list, skipped, evaluation, origin, is_declared })
+}
+
+/// Reads a plist that is passed as one argument: `'(:name …)`, `(quote (:name …))`, `` `(:name …) `` or `(list :name …)`.
+/// Returns the list, the number of elements before its keys, and their evaluation.
+pub(super) fn plist_argument(
+    tree: &Tree,
+    text: &str,
+    argument: NodeId,
+) -> Option<(NodeId, usize, Evaluation)> {
+    let head = tree.children(argument).next()?;
+    let (list, skipped, evaluation) = match (tree.kind(argument), tree.text(head, text)) {
+        (Kind::Quote, _) => (head, 0, Evaluation::Quoted),
+        (Kind::Backquote, _) => (head, 0, Evaluation::Backquoted),
+        (Kind::List, "quote") => (tree.children(argument).nth(1)?, 0, Evaluation::Quoted),
+        (Kind::List, "list") => (argument, 1, Evaluation::Evaluated),
+        _ => return None,
     };
-    match tree.kind(first) {
-        Kind::Quote if is_only => quoted(tree.children(first).next()?),
-        Kind::List if is_only && starts(first, Some("quote")) => quoted(tree.children(first).nth(1)?),
-        Kind::List if is_only && starts(first, Some("list")) => {
-            let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
-            let evaluation = Evaluation::Evaluated;
-            has_keys.then_some(SpecForm { form, list: first, skipped: 1, evaluation, origin })
-        }
-        _ => None,
-    }
+    let starts_with_key = tree.children(list).nth(skipped).is_some_and(|key| tree.kind(key) == Kind::Keyword);
+    let has_splice = tree.children(list).any(|item| tree.kind(item) == Kind::Splice);
+    (tree.kind(list) == Kind::List && starts_with_key && !has_splice).then_some((list, skipped, evaluation))
+}
+
+/// Whether the argument of a call is a plist, or the first key of one.
+pub(in crate::spec) fn starts_plist(tree: &Tree, text: &str, argument: NodeId) -> bool {
+    tree.kind(argument) == Kind::Keyword || plist_argument(tree, text, argument).is_some()
 }
 
 /// Returns the function that makes tools if `node` passes it to an Emacs function. Such tools cannot be read here.
@@ -315,8 +332,13 @@ pub(super) fn named_function<'t>(
 }
 
 /// Whether the form is an Emacs function call. Its arguments are evaluated.
-pub(in crate::spec) fn is_function(head: &str, forms: &ToolForms) -> bool {
+pub(super) fn is_function(head: &str, forms: &ToolForms) -> bool {
     origin_of(head, forms) != Origin::Spec && head != "llm-tool-collection-deftool"
+}
+
+/// Whether a project declares this head.
+pub(super) fn is_declared(head: &str, forms: &ToolForms) -> bool {
+    !is_spec_form(head) && forms.skip(head).is_some()
 }
 
 pub(super) fn origin_of(head: &str, forms: &ToolForms) -> Origin {

@@ -1,12 +1,16 @@
 //! Tools that Emacs Lisp makes from the value of a variable: `(apply #'gptel-make-tool spec)`.
 //!
 //! Two uses are read without executing code. If a loop takes the variable from a quoted table of plists, each plist is a
-//! tool. If the variable is the rest parameter of a function or macro, this is a wrapper, and its calls are tools of a
-//! project that declares it (`:tool-forms` of `defproject`).
+//! tool. If the variable is a parameter of a function or macro, this is a wrapper, and its calls are tools of a project
+//! that declares it (`:tool-forms` of `defproject`). A wrapper may add and replace keys, except `:name`, and may pass its
+//! parameter to another wrapper.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::form::{BINDERS, Evaluation, Form, SpecForm, named_function, origin_of};
+use super::form::{
+    BINDERS, Evaluation, Form, SpecForm, is_declared, is_function, is_reserved_head, named_function,
+    origin_of,
+};
 use crate::spec::{ToolForms, ToolKind, Wrapper};
 use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::Spanned;
@@ -20,17 +24,28 @@ const GLOBALS: [&str; 3] = ["defvar", "defconst", "defcustom"];
 /// Forms that define a wrapper.
 const DEFINITIONS: [&str; 5] = ["defun", "defmacro", "defsubst", "cl-defun", "cl-defmacro"];
 
+/// Functions that return a plist with all keys of one that they take.
+const KEEPING: [&str; 7] =
+    ["append", "nconc", "plist-put", "copy-sequence", "copy-tree", "cl-copy-list", "cl-list*"];
+
 /// Maximum number of variables to search for the innermost one with a name.
 const MAX_VARIABLES: usize = 256;
+
+/// Maximum number of variables and calls between a parameter and the function that makes the tool.
+const MAX_STEPS: usize = 8;
+
+/// Maximum number of wrappers that call each other.
+const MAX_LEVELS: usize = 4;
 
 /// The tools and wrappers of a file.
 #[derive(Default)]
 pub(super) struct Indirect {
     /// The plists in quoted tables.
     pub(super) plists: BTreeMap<NodeId, SpecForm>,
-    /// The wrappers that are not declared, by the nodes of their names.
+    /// The wrappers, by the nodes of their names.
     pub(super) wrappers: BTreeMap<NodeId, Wrapper>,
-    /// The calls of functions that make tools, if all their tools are in tables or in calls of wrappers.
+    /// The calls of functions that make tools, if all their tools are in tables or in calls of wrappers, and the plists of
+    /// tables that wrappers read.
     pub(super) calls: BTreeSet<NodeId>,
 }
 
@@ -40,20 +55,33 @@ impl Indirect {
         if forms.is_empty() && !text.contains("-tool") {
             return Self::default();
         }
-        let mut search = Search {
-            tree,
-            text,
-            forms,
-            globals: globals(tree, text),
-            variables: Vec::new(),
-            mapped: None,
-            tables: BTreeMap::new(),
-            found: Self::default(),
-        };
-        for node in tree.iter() {
-            search.visit(node);
+        let globals = globals(tree, text);
+        let mut functions = forms.clone();
+        let mut found = Self::default();
+        for _ in 0..MAX_LEVELS {
+            let mut search = Search {
+                tree,
+                text,
+                forms,
+                functions: &functions,
+                globals: &globals,
+                variables: Vec::new(),
+                mapped: None,
+                tables: BTreeMap::new(),
+                applied: BTreeSet::new(),
+                found: Self::default(),
+            };
+            for node in tree.iter() {
+                search.visit(node);
+            }
+            found = search.finish();
+            let known = functions.clone();
+            found.wrappers.values().for_each(|wrapper| functions.add_wrapper(wrapper));
+            if functions == known {
+                break;
+            }
         }
-        search.found
+        found
     }
 }
 
@@ -90,22 +118,51 @@ enum Value {
     Form(NodeId),
     /// In turn, each element of the list that is the value of this form.
     Each(NodeId),
-    /// The rest parameter of the definition with this name, and the number of parameters before it.
-    Rest(NodeId, usize),
+    Parameter(Parameter),
     Unknown,
+}
+
+/// A parameter of a definition, unless it follows an optional one: the number of arguments before it is not known then.
+#[derive(Clone, Copy)]
+struct Parameter {
+    /// The name of the definition.
+    definition: NodeId,
+    /// The number of parameters before it.
+    before: usize,
+    kind: ParameterKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ParameterKind {
+    Required,
+    Rest,
+    Key,
+}
+
+/// A call that makes tools from values of variables.
+struct Call {
+    function: NodeId,
+    /// The form whose value has the keys of the tool or, if they are passed one by one, that of `:name`.
+    plist: NodeId,
+    is_name: bool,
 }
 
 struct Search<'t> {
     tree: &'t Tree,
     text: &'t str,
+    /// The declared heads.
     forms: &'t ToolForms,
-    globals: HashMap<&'t str, Option<NodeId>>,
+    /// The declared heads and the wrappers that are already known.
+    functions: &'t ToolForms,
+    globals: &'t HashMap<&'t str, Option<NodeId>>,
     /// The variables around the current node, innermost last.
     variables: Vec<Variable<'t>>,
     /// The last lambda that a loop calls. The loop binds its parameter.
     mapped: Option<NodeId>,
-    /// The lists that were read, and whether they contain only plists.
-    tables: BTreeMap<NodeId, bool>,
+    /// The lists that were read with a declared function or without, and whether they contain only plists.
+    tables: BTreeMap<(NodeId, bool), bool>,
+    /// The wrappers that a loop calls for each plist of a table.
+    applied: BTreeSet<&'t str>,
     found: Indirect,
 }
 
@@ -118,10 +175,17 @@ impl<'t> Search<'t> {
         if self.tree.kind(node) != Kind::List {
             return;
         }
-        if let Some((function, name)) = self.made_from(node) {
-            self.read(node, function, name);
+        if let Some(call) = self.call_of(node) {
+            self.read(node, &call);
         }
         self.bind(node);
+    }
+
+    fn finish(mut self) -> Indirect {
+        for wrapper in self.found.wrappers.values_mut() {
+            wrapper.is_applied = self.applied.contains(wrapper.name.value.as_str());
+        }
+        self.found
     }
 
     /// Adds the variables that the form `node` binds.
@@ -168,77 +232,152 @@ impl<'t> Search<'t> {
     /// Adds the parameters of a lambda, or of the definition called `name`.
     fn bind_parameters(&mut self, node: NodeId, name: Option<NodeId>, parameters: Option<NodeId>) {
         let tree = self.tree;
-        let (mut before, mut is_rest, mut has_other) = (0, false, false);
+        let (mut kind, mut before) = (Some(ParameterKind::Required), 0);
         for parameter in parameters.into_iter().flat_map(|parameters| tree.children(parameters)) {
             match self.word(parameter) {
-                "&rest" | "&body" => is_rest = true,
-                word if word.starts_with('&') => has_other = true,
+                "&rest" | "&body" => kind = kind.and(Some(ParameterKind::Rest)),
+                "&key" => kind = kind.and(Some(ParameterKind::Key)),
+                word if word.starts_with('&') => kind = None,
                 _ => {
-                    let value = match name {
-                        Some(name) if is_rest && !has_other => Value::Rest(name, before),
-                        Some(_) | None => Value::Unknown,
-                    };
+                    let value = name.zip(kind).map_or(Value::Unknown, |(definition, kind)| {
+                        Value::Parameter(Parameter { definition, before, kind })
+                    });
                     // A parameter with a default value is a list.
                     self.push(node, tree.children(parameter).next().unwrap_or(parameter), value);
-                    before += 1;
+                    before += usize::from(kind == Some(ParameterKind::Required));
                 }
             }
         }
     }
 
-    /// Returns the function and the variable of `(apply #'gptel-make-tool spec)` or `(gptel-make-tool ,@spec)`.
-    fn made_from(&self, node: NodeId) -> Option<(NodeId, &'t str)> {
+    /// Returns what `(apply #'gptel-make-tool spec)`, `(gptel-make-tool ,@spec)` or `(gptel-make-tool :name name …)` makes
+    /// tools from, if the node is one of them. Other keys may come before and after the plist.
+    fn call_of(&self, node: NodeId) -> Option<Call> {
         let mut children = self.tree.children(node);
         let head = children.next()?;
-        let (function, argument) = if self.word(head) == "apply" {
-            let function = children.next()?;
-            named_function(self.tree, self.text, function, self.forms)?;
-            (self.tree.children(function).next()?, children.next()?)
-        } else {
-            let splice = children.next().filter(|splice| self.tree.kind(*splice) == Kind::Splice)?;
-            (head, self.tree.children(splice).next()?)
+        if self.word(head) == "apply" {
+            let function = self.function_of(children.next()?)?;
+            let given: Vec<NodeId> = children.skip(self.skip_of(function)?).collect();
+            let (plist, added) = given.split_last()?;
+            let is_added = added.first().is_none_or(|key| self.tree.kind(*key) == Kind::Keyword);
+            return (is_added && self.name_in(added).is_none()).then_some(Call {
+                function,
+                plist: *plist,
+                is_name: false,
+            });
+        }
+        let items: Vec<NodeId> = children.skip(self.skip_of(head)?).collect();
+        let name = self.name_in(&items);
+        let splice = items.iter().find(|item| self.tree.kind(**item) == Kind::Splice);
+        let (of, is_name) = match (splice, name) {
+            (Some(splice), None) => (self.tree.children(*splice).next()?, false),
+            (None, Some(name)) if self.tree.kind(name) == Kind::Unquote => {
+                (self.tree.children(name).next()?, true)
+            }
+            (None, Some(name)) => (name, true),
+            (Some(_), Some(_)) | (None, None) => return None,
         };
-        let takes_plist = self.forms.takes_plist(self.word(function));
-        let is_only = children.next().is_none() && self.tree.kind(argument) == Kind::Symbol;
-        (takes_plist && is_only).then(|| (function, self.word(argument)))
+        Some(Call { function: head, plist: of, is_name })
     }
 
-    /// Reads the tools that the call `node` of `function` makes from the variable `name`.
-    fn read(&mut self, node: NodeId, function: NodeId, name: &str) {
-        let Some((index, value)) = self.find(name, self.variables.len()) else { return };
+    /// Returns the name in `#'gptel-make-tool`, or in one of the functions of `(if … #'gptel-make-tool #'other)`.
+    fn function_of(&self, node: NodeId) -> Option<NodeId> {
+        let named = |node: NodeId| {
+            named_function(self.tree, self.text, node, self.functions)?;
+            self.tree.children(node).next()
+        };
+        let chosen = || self.tree.children(node).skip(2).find_map(named).filter(|_| self.head_is(node, "if"));
+        named(node).or_else(chosen)
+    }
+
+    /// Returns the number of arguments before the keys of a function that makes tools. `None`: another function.
+    fn skip_of(&self, function: NodeId) -> Option<usize> {
+        let name = self.word(function);
+        is_function(name, self.functions).then(|| self.functions.skip(name).unwrap_or_default())
+    }
+
+    /// Returns the value of `:name` in keys and values.
+    fn name_in(&self, items: &[NodeId]) -> Option<NodeId> {
+        let at = items.iter().position(|item| self.word(*item) == ":name")?;
+        items.get(at + 1).copied()
+    }
+
+    /// Reads the tools that the call `node` makes.
+    fn read(&mut self, node: NodeId, call: &Call) {
+        let Some((index, value)) = self.source_of(call.plist, self.variables.len(), MAX_STEPS) else {
+            return;
+        };
         match value {
-            Value::Each(list) => {
+            Value::Each(list) if self.tree.kind(call.plist) == Kind::Symbol && !call.is_name => {
                 let table = match self.tree.kind(list) {
                     Kind::Symbol => self.value_of(self.word(list), index),
                     _ => Some(list),
                 };
-                if table.is_some_and(|table| self.is_table(table, function)) {
+                let name = self.word(call.function);
+                if !table.is_some_and(|table| self.is_table(table, call.function)) {
+                    return;
+                }
+                if is_function(name, self.forms) {
                     self.found.calls.insert(node);
+                } else {
+                    self.applied.insert(name);
                 }
             }
-            Value::Rest(name, skip) => {
+            Value::Parameter(Parameter { definition, before, kind })
+                if call.is_name == (kind == ParameterKind::Key)
+                    && !is_reserved_head(self.word(definition)) =>
+            {
                 self.found.calls.insert(node);
                 let spanned = |node| Spanned::new(self.word(node).to_owned(), self.tree.span(node));
-                let wrapper = Wrapper { name: spanned(name), skip, function: spanned(function) };
-                if self.forms.skip(self.word(name)).is_none() {
-                    self.found.wrappers.entry(name).or_insert(wrapper);
-                }
+                let wrapper = Wrapper {
+                    name: spanned(definition),
+                    skip: before,
+                    function: spanned(call.function),
+                    is_declared: self.forms.skip(self.word(definition)).is_some(),
+                    is_applied: false,
+                };
+                self.found.wrappers.entry(definition).or_insert(wrapper);
             }
-            Value::Form(_) | Value::Unknown => {}
+            Value::Each(_) | Value::Parameter(_) | Value::Form(_) | Value::Unknown => {}
+        }
+    }
+
+    /// Returns the value of the variable from which a form makes a plist, by adding and replacing keys, and the index of
+    /// the variable. `count`: the number of visible variables; `steps`: the maximum number of forms in between.
+    fn source_of(&self, form: NodeId, count: usize, steps: usize) -> Option<(usize, Value)> {
+        let (tree, steps) = (self.tree, steps.checked_sub(1)?);
+        match tree.kind(form) {
+            Kind::Symbol => match self.find(self.word(form), count)? {
+                (index, Value::Form(form)) => self.source_of(form, index, steps),
+                found => Some(found),
+            },
+            Kind::List
+                if tree.children(form).next().is_some_and(|head| KEEPING.contains(&self.word(head))) =>
+            {
+                tree.children(form).skip(1).find_map(|argument| self.source_of(argument, count, steps))
+            }
+            Kind::Backquote => {
+                let mut items = tree.children(tree.children(form).next()?);
+                let splice = items.find(|item| tree.kind(*item) == Kind::Splice)?;
+                self.source_of(tree.children(splice).next()?, count, steps)
+            }
+            _ => None,
         }
     }
 
     /// Reads the plists of a quoted list, once. Returns whether it contains nothing else.
     fn is_table(&mut self, table: NodeId, function: NodeId) -> bool {
-        if let Some(known) = self.tables.get(&table) {
+        let key = (table, is_function(self.word(function), self.forms));
+        if let Some(known) = self.tables.get(&key) {
             return *known;
         }
         let is_table = self.read_table(table, function);
-        self.tables.insert(table, is_table);
+        self.tables.insert(key, is_table);
         is_table
     }
 
-    /// Reads the plists of a quoted list. Returns whether it contains nothing else.
+    /// Reads the plists of a quoted list, whose tools are those of a declared function only. Returns whether it contains
+    /// nothing else.
     fn read_table(&mut self, table: NodeId, function: NodeId) -> bool {
         let (tree, is_call) = (self.tree, self.head_is(table, "quote"));
         let evaluation = match tree.kind(table) {
@@ -249,14 +388,20 @@ impl<'t> Search<'t> {
         };
         let list = tree.children(table).nth(usize::from(is_call));
         let Some(list) = list.filter(|list| tree.kind(*list) == Kind::List) else { return false };
-        let origin = origin_of(self.word(function), self.forms);
+        let name = self.word(function);
+        let (origin, is_declared) = (origin_of(name, self.forms), is_declared(name, self.forms));
+        let is_read = is_function(name, self.forms);
         let (mut plists, mut others) = (0, 0);
         for item in tree.children(list) {
             let first = tree.children(item).next().filter(|_| tree.kind(item) == Kind::List);
             if first.is_some_and(|key| tree.kind(key) == Kind::Keyword) {
                 let form = Form::Tool(ToolKind::Normal);
-                let plist = SpecForm { form, list: item, skipped: 0, evaluation, origin };
-                self.found.plists.insert(item, plist);
+                let plist = SpecForm { form, list: item, skipped: 0, evaluation, origin, is_declared };
+                if is_read {
+                    self.found.plists.insert(item, plist);
+                } else {
+                    self.found.calls.insert(item);
+                }
                 plists += 1;
             } else {
                 others += 1;

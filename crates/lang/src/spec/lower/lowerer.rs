@@ -16,6 +16,8 @@ pub(super) struct Lowerer {
     pub(super) is_partial: bool,
     /// The kind of the current form.
     pub(super) origin: Origin,
+    /// Whether a project declares the head of the current form, whose function may take keys of its own.
+    pub(super) is_declared: bool,
     /// Whether the file is Emacs Lisp or Org.
     pub(super) is_code: bool,
 }
@@ -29,6 +31,7 @@ impl Lowerer {
             is_misread: false,
             is_partial: false,
             origin: Origin::Spec,
+            is_declared: false,
             is_code: false,
         }
     }

@@ -31,7 +31,7 @@ pub use self::form::is_spec_form;
 use self::form::{
     Evaluation, FORMS, Form, SpecForm, evaluated_elements, form_of, passed_function, unread_tool,
 };
-pub(super) use self::form::{is_function, layout_of, plist_of_form};
+pub(super) use self::form::{layout_of, plist_of_form, starts_plist};
 use self::indirect::Indirect;
 pub use self::indirect::tabled_plists;
 use self::lowerer::Lowerer;
@@ -39,7 +39,7 @@ pub use self::worker::is_reserved_param;
 use super::{Definitions, FileKind, Origin, Tool, ToolForms, ToolKind, ToolSelection};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
-use crate::syntax::rules::not_a_constant::merge_unknown;
+use crate::syntax::rules::not_a_constant::{merge_causes, merge_unknown};
 use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
 use crate::text::{SourceId, Span};
 
@@ -107,7 +107,10 @@ pub fn lower_selected(
         after_loose &= !names_form(tree, node);
         let in_table = indirect.plists.get(&node).copied();
         let is_evaluated = place.is_evaluated && !is_quoted;
-        let found = in_table.or_else(|| form_of(tree, text, node, (kind, forms), is_evaluated));
+        // A wrapper passes its parameters on; the tools are in its calls.
+        let is_wrapped = !is_quoted && indirect.calls.contains(&node);
+        let found = in_table
+            .or_else(|| form_of(tree, text, node, (kind, forms), is_evaluated).filter(|_| !is_wrapped));
         let may_be_template = is_quoted && in_table.is_none();
         if let Some(found) = found.filter(|found| may_be_template && is_template(tree, found)) {
             if !indirect.calls.contains(&node) && !std::mem::replace(&mut noted_code, true) {
@@ -144,14 +147,16 @@ pub fn lower_selected(
             let is_spec = kind == FileKind::Specs;
             let origin = if in_test { Origin::Returned } else { found.origin };
             lowerer.origin = if is_spec { Origin::Spec } else { origin };
+            lowerer.is_declared = found.is_declared;
             lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.evaluation != Evaluation::Data
+                && !found.is_declared
             {
                 lowerer.check_function(tool, tree, text, &found);
             }
             if found.evaluation == Evaluation::Evaluated && kind.is_code() && !is_quoted {
-                let mut unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                let mut unquoted = emacs::unquoted(tree, text, (items(), found.is_declared), &mut variables);
                 folder.in_code = true;
                 unquoted.retain(|(node, kind)| {
                     *kind != Unquoted::Variable || !folder.is_constant(tree.text(*node, text))
@@ -183,6 +188,8 @@ pub fn lower_selected(
     if folder.has_used_constants() {
         drop_repeated(&mut lowerer.findings);
     }
+    merge_causes(&mut lowerer.findings);
+    include_quotes(&mut lowerer.findings, text);
     for tool in &definitions.tools {
         rules::lone_backslash::check(tool, text, &mut lowerer.findings);
     }
@@ -198,6 +205,20 @@ fn literal_name<'t>(tree: &Tree, text: &'t str, form: &SpecForm) -> Option<&'t s
     let name = items.next()?;
     let name = tree.text(name, text).strip_prefix('"')?.strip_suffix('"')?;
     (!name.contains('\\')).then_some(name)
+}
+
+/// Extends the location of a misplaced value to the quote before it, which is the mistake then.
+fn include_quotes(findings: &mut [Diagnostic], text: &str) {
+    for finding in findings {
+        let span = &mut finding.primary.span;
+        let before = (span.start as usize).checked_sub(1).and_then(|at| text.as_bytes().get(at));
+        let is_quote = match before {
+            Some(b'\'') => *finding.rule == rules::stray_value::STRAY_VALUE || *finding.rule == rules::wrong_value::WRONG_VALUE,
+            Some(b'"') => *finding.rule == rules::stray_value::STRAY_VALUE,
+            _ => false,
+        };
+        span.start -= u32::from(is_quote);
+    }
 }
 
 /// Removes repeated findings: several forms may use one constant.

@@ -104,6 +104,7 @@ impl Lowerer {
             return;
         }
         match key.as_str() {
+            key if self.is_declared && is_own_key(key) => {}
             "name" => {
                 if let Some(name) = self.take_name(value) {
                     tool.name = Spanned::new(name, span);
@@ -187,6 +188,16 @@ impl Lowerer {
 /// Whether a keyword is not a key of a tool.
 pub(super) fn is_unknown_key(keyword: &str) -> bool {
     keyword.strip_prefix(':').is_some_and(|key| reference::key(Plist::Tool, key).is_none())
+}
+
+/// The keys of a tool that gptel and llm.el have.
+const EMACS_KEYS: [&str; 8] =
+    ["name", "description", "args", "function", "category", "confirm", "include", "async"];
+
+/// Whether a key is one of the function that a project declares: it is none of Emacs, and not a misspelt one.
+pub(super) fn is_own_key(key: &str) -> bool {
+    let is_known = reference::key(Plist::Tool, key).is_some();
+    !EMACS_KEYS.contains(&key) && (is_known || WrittenKeys::meant(key).is_none())
 }
 
 /// Whether an unknown keyword was probably meant to be `:args`.

@@ -10,9 +10,11 @@ rule! {
     /// function. deftool does not execute code, so these tools are neither checked nor compiled. There is one finding
     /// per file.
     ///
-    /// A loop over a quoted table of plists is read. So are the calls of your own function or macro that passes its
-    /// `&rest` parameter to `gptel-make-tool`, if its name is in `:tool-forms` of a `defproject` form, in a spec file of the
-    /// project or, for a file outside of a project, in an `.eld` file in the same folder.
+    /// A loop over a quoted table of plists is read. So are the calls of your own function or macro that takes the keys of a
+    /// tool, if its name is in `:tool-forms` of a `defproject` form, in a spec file of the project or, for a file outside of
+    /// a project, in an `.eld` file in the same folder. The declaration is proposed for a function or macro that passes its
+    /// `&rest` or `&key` parameters, or a parameter with a plist, to `gptel-make-tool` or to another such function, also
+    /// with keys that it adds or replaces (`append`, `plist-put`).
     ///
     /// ```el fails
     /// (mapc (lambda (spec) (apply #'gptel-make-tool spec)) my-specs)

@@ -1,5 +1,7 @@
+use std::collections::HashMap;
+
 use crate::diagnostic::{Diagnostic, Severity, rule};
-use crate::text::{Location, Span};
+use crate::text::{Location, Span, count};
 
 rule! {
     /// code where a constant is required
@@ -9,8 +11,9 @@ rule! {
     ///
     /// In Emacs Lisp, deftool also folds functions without side effects such as `string-join`, `mapconcat` and `upcase`,
     /// conditionals, `let`, and variables that the file assigns once, at top level, and does not bind or change
-    /// elsewhere. Anything else has a value only in a running Emacs. All such values of a form are reported in one
-    /// warning. The rest of the tool is checked, and `compile` omits the tool.
+    /// elsewhere. Anything else has a value only in a running Emacs. All such values of a form, and all that the same
+    /// function or variable has in a file, are reported in one warning. The rest of the tool is checked, and `compile` omits
+    /// the tool.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "notes" :description (concat "Search " my-folder) :function #'my-search)
@@ -40,6 +43,33 @@ pub(crate) fn merge_unknown(findings: &mut Vec<Diagnostic>) -> bool {
     true
 }
 
+/// Merges the unknown values of several Emacs Lisp forms that the same function or variable has, such as a function that
+/// makes names.
+pub(crate) fn merge_causes(findings: &mut Vec<Diagnostic>) {
+    let cause = |finding: &Diagnostic| {
+        let is_unknown = *finding.rule == NOT_A_CONSTANT && finding.severity == Severity::Warning;
+        let named = finding.label.as_ref().unwrap_or(&finding.message);
+        let is_named = finding.label.is_some() || named.starts_with(VARIABLE);
+        (is_unknown && is_named).then(|| named.clone())
+    };
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for cause in findings.iter().filter_map(cause) {
+        *counts.entry(cause).or_default() += 1;
+    }
+    findings.retain_mut(|finding| {
+        let Some(cause) = cause(finding) else { return true };
+        // Removed from the counts: a later form has the same cause.
+        let Some(number) = counts.remove(&cause) else { return false };
+        if number > 1 {
+            finding.notes.push(format!("the same applies to {} of this file", count(number - 1, "other form")));
+        }
+        true
+    });
+}
+
+/// The start of the message about a variable.
+const VARIABLE: &str = "not a constant: the variable";
+
 const NOTE: &str = "specs are data and never executed; write the value itself, or put `;; deftool: skip` before the form to ignore it";
 
 /// Reports a call without a constant value. `function` is the head of the call, if the head is a symbol; `is_folded`:
@@ -64,7 +94,7 @@ pub(in crate::syntax) fn call(
 }
 
 pub(in crate::syntax) fn variable(at: Location, name: &str) -> Diagnostic {
-    let message = format!("not a constant: the variable `{}`", excerpt(name));
+    let message = format!("{VARIABLE} `{}`", excerpt(name));
     Diagnostic::new(&NOT_A_CONSTANT, at, message).note(NOTE)
 }
 

@@ -138,15 +138,16 @@ fn advice(url: &str, refusal: &Refusal<'_>) -> String {
     String::from(advice)
 }
 
-/// Returns the advice for a missing or wrong key. By default, the variable is that of `OpenAI`'s key, for each API.
+/// Returns the advice for a missing or wrong key, with the variable of the worker. By default, it is that of `OpenAI`'s
+/// key, for each API.
 fn advice_on_key(url: &str, variable: &str) -> String {
-    let default = WorkerSpec::named("").api_key_env;
-    let setting = if variable != default {
-        variable.to_owned()
+    let is_default = variable == WorkerSpec::named("").api_key_env;
+    let other = if !is_default {
+        ""
     } else if url.ends_with(api_path(Api::Messages)) {
-        format!("the variable that `:api-key-env` names, such as ANTHROPIC_API_KEY; the default is {default}")
+        ", or name another variable with the worker's `:api-key-env`, such as ANTHROPIC_API_KEY"
     } else {
-        format!("{default} or in the variable that `:api-key-env` names")
+        ", or name another variable with the worker's `:api-key-env`"
     };
     let found = if is_default_local_url(url) {
         "; no key is sent to a server that deftool found on this machine by itself: set --endpoint, OPENAI_BASE_URL or the \
@@ -154,7 +155,9 @@ fn advice_on_key(url: &str, variable: &str) -> String {
     } else {
         ""
     };
-    format!("; set a valid key in {setting} (a user and password in the endpoint replace the key){found}")
+    format!(
+        "; set a valid key in {variable}{other} (a user and password in the endpoint replace the key){found}"
+    )
 }
 
 /// Returns the advice for a server that requested a delay.
@@ -256,12 +259,12 @@ mod tests {
             (
                 "chat/completions",
                 "OPENAI_API_KEY",
-                "OPENAI_API_KEY or in the variable that `:api-key-env` names (",
+                "OPENAI_API_KEY, or name another variable with the worker's `:api-key-env` (",
             ),
             (
                 "messages",
                 "OPENAI_API_KEY",
-                "the variable that `:api-key-env` names, such as ANTHROPIC_API_KEY; the default is OPENAI_API_KEY (",
+                "OPENAI_API_KEY, or name another variable with the worker's `:api-key-env`, such as ANTHROPIC_API_KEY (",
             ),
             ("chat/completions", "LLM_KEY", "LLM_KEY ("),
             ("messages", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY ("),

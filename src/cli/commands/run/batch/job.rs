@@ -132,9 +132,9 @@ pub(super) struct JobResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<FinishReason>,
     answer: String,
-    /// The arguments of the exit call of `--output`.
+    /// The arguments of the exit call of `--result`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<Value>,
+    pub(super) result: Option<Value>,
     /// The signals of all requests of the job.
     pub(super) signals: Vec<Signal>,
     /// The tokens of all requests of the job.
@@ -161,7 +161,7 @@ impl JobResult {
             state: FinalState::Failed,
             finish_reason: None,
             answer: String::new(),
-            output: None,
+            result: None,
             signals: Vec::new(),
             usage: None,
             error: Some(JobError { kind: kind.to_owned(), message }),
@@ -184,7 +184,7 @@ impl JobResult {
             state: outcome.state,
             finish_reason: Some(outcome.finish_reason),
             answer: outcome.text.clone(),
-            output: None,
+            result: None,
             signals: Vec::new(),
             usage: None,
             error,

@@ -341,7 +341,7 @@ impl Batch<'_> {
             let missing =
                 expected.missing(&progress.signals, &outcome.signals, &tools).filter(|_| is_completed);
             if let Some(missing) = &missing {
-                if progress.requests <= expected.output_retries {
+                if progress.requests <= expected.result_retries {
                     request = missing.retry(&submit, conversation);
                     continue;
                 }
@@ -358,7 +358,7 @@ impl Batch<'_> {
                 result.error =
                     Some(JobError { kind: MISSING_SIGNAL.to_owned(), message: missing.to_string() });
             } else if is_completed {
-                result.output = expected.output_of(&progress.signals, &tools).cloned();
+                result.result = expected.result_of(&progress.signals, &tools).cloned();
             }
             result.signals = progress.signals;
             return Some(result);
