@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::load::{
-    Cache, FileStamp, FoundFiles, Lookup, Snapshot, find_files, load_with_cache, read_source, resolve_paths,
+    Cache, FileStamp, FoundFiles, LoadState, Lookup, Snapshot, find_files, load_with_cache, read_source, resolve_paths,
     scan_scripts,
 };
 use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
@@ -17,6 +17,8 @@ pub(super) struct Loader {
     from: PathBuf,
     options: LoadOptions,
     cache: Cache,
+    /// The state of the last load, if it can be the start of the next one.
+    state: Option<LoadState>,
     /// The snapshot of the last committed load.
     baseline: Arc<Snapshot>,
     /// Paths outside of the scanned folders that the last load refers to.
@@ -57,6 +59,7 @@ impl Loader {
             from: from.to_owned(),
             options,
             cache,
+            state: None,
             baseline: Arc::default(),
             referenced: Vec::new(),
             suspects: HashSet::new(),
@@ -223,7 +226,7 @@ impl Loader {
         self.cache.begin(scan.snapshot, scan.changed.unwrap_or_default(), changed, deferred);
         self.inputs[0] = None;
         let inputs = scan.inputs?;
-        let load = load_with_cache(&mut self.cache, &inputs, &self.from, &self.options)?;
+        let load = load_with_cache(&mut self.cache, &mut self.state, &inputs, &self.from, &self.options)?;
         self.inputs[0] = Some(inputs);
         Ok(load)
     }
@@ -251,10 +254,11 @@ impl Loader {
     /// Accepts the last load: its snapshot becomes the baseline, except for the `deferred` files. Returns whether any
     /// file's content changed.
     pub(super) fn commit(&mut self, deferred: &HashSet<PathBuf>) -> bool {
-        let has_changes = self.cache.end();
+        let uses_same_files = self.state.as_ref().is_some_and(LoadState::uses_same_files);
+        let has_changes = self.cache.end(uses_same_files);
         self.suspects.retain(|path| deferred.contains(path));
-        if let Some(referenced) = self.cache.referenced() {
-            self.referenced = referenced;
+        if !uses_same_files {
+            self.referenced = self.cache.referenced();
         }
         let referenced = self.referenced.iter().map(|path| (path.clone(), self.cache.stamp(path))).collect();
         let stamp_before = |path| (path, self.baseline.listed.get(path).copied());
@@ -534,7 +538,7 @@ mod tests {
             assert!(loader.torn().is_empty());
             loader.commit(&deferred);
             reused += before;
-            reused_loads += usize::from(loader.cache.reused_last());
+            reused_loads += usize::from(loader.state.as_ref().is_some_and(LoadState::is_reused));
             let inputs = [Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()];
             let whole = load_with(&inputs, root, &options).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
