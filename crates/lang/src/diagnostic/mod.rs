@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::text::{Location, MoveSpans, Span, one_line};
 
 pub use crate::{rule, rules};
-pub use fix::{Fixed, apply_fixes};
+pub use fix::{Fixed, apply_fixes, compatible_edits};
 pub use rule::{Group, Rule};
 
 /// The severity of a finding.
