@@ -55,9 +55,8 @@ pub fn fixes_of_rules<'p>(project: &'p Project, path: &Path, range: Span) -> Vec
     let findings = project.findings_of(path);
     let mut seen = HashSet::new();
     let first = findings.iter().filter(|finding| seen.insert(finding.rule.code));
-    let here = first.filter(|finding| {
-        finding.primary.span.start <= range.end && range.start <= finding.primary.span.end
-    });
+    let here = first
+        .filter(|finding| finding.primary.span.start <= range.end && range.start <= finding.primary.span.end);
     let of_rule = |finding: &'p Diagnostic| {
         let of_rule = findings.iter().filter(|other| other.rule == finding.rule);
         let (edits, count) = compatible_edits(&file.text, of_rule.filter_map(|other| other.fix.as_ref()));

@@ -54,10 +54,8 @@ pub fn signature(project: &Project, path: &Path, offset: usize) -> Option<Signat
         }
         let start = label.len();
         label += &format!(":{name} {shape}");
-        shown.push(SignatureKey {
-            span: Span::new(start, label.len()),
-            documentation: documentation.clone(),
-        });
+        shown
+            .push(SignatureKey { span: Span::new(start, label.len()), documentation: documentation.clone() });
     }
     label.push(')');
     let here = key_at(&outline, list, offset);

@@ -230,7 +230,12 @@ impl Case {
                 }
                 for fixes in ide::fixes_of_rules(project, path, Span::at(offset)) {
                     let fixed = self.edited(path, fixes.edits);
-                    shown.push(format!("all {} of {}\n{}", fixes.count, fixes.finding.rule.code, fixed.trim_end()));
+                    shown.push(format!(
+                        "all {} of {}\n{}",
+                        fixes.count,
+                        fixes.finding.rule.code,
+                        fixed.trim_end()
+                    ));
                 }
                 shown
             }

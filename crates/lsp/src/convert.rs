@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use deftool_ide::{
-    Action, Completion, CompletionKind, FileSpan, Project, Rename, RuleFixes, Signature, SignatureKey, Symbol,
-    SymbolKind, Token, TokenKind,
+    Action, Completion, CompletionKind, FileSpan, Project, Rename, RuleFixes, Signature, SignatureKey,
+    Symbol, SymbolKind, Token, TokenKind,
 };
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::diagnostic::{Diagnostic, Edit, Severity};

@@ -171,7 +171,8 @@ impl Generation {
             if Arc::ptr_eq(before, now) {
                 continue;
             }
-            let (ScriptState::Ready(before), ScriptState::Ready(script)) = (&before.script, &now.script) else {
+            let (ScriptState::Ready(before), ScriptState::Ready(script)) = (&before.script, &now.script)
+            else {
                 return None;
             };
             if !Arc::ptr_eq(before, script) {

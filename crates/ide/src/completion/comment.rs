@@ -23,7 +23,8 @@ pub(super) fn directives(comment: &str, at: usize, offset: usize) -> Completions
         ("allow(…)", "allow($1)", "Silences findings of these rules in the next form, or on this line."),
         ("skip", "skip", "Skips the next form."),
     ];
-    let items = known.map(|(label, snippet, doc)| plain(label, CompletionKind::Value, snippet, doc, replaces));
+    let items =
+        known.map(|(label, snippet, doc)| plain(label, CompletionKind::Value, snippet, doc, replaces));
     Completions { items: items.to_vec(), is_incomplete: false }
 }
 

@@ -63,7 +63,8 @@ pub(super) fn choose<T>(
     let mut candidates: Vec<T> = candidates.collect();
     let are_all = candidates.len() <= MAX_ITEMS;
     if !are_all {
-        let begins = |name: &str| name.get(..typed.len()).is_some_and(|start| start.eq_ignore_ascii_case(typed));
+        let begins =
+            |name: &str| name.get(..typed.len()).is_some_and(|start| start.eq_ignore_ascii_case(typed));
         candidates.retain(|candidate| begins(name(candidate)));
         candidates.truncate(MAX_ITEMS);
     }
@@ -71,7 +72,13 @@ pub(super) fn choose<T>(
 }
 
 /// Creates a completion. `snippet` is text, unless it has the placeholder `$1`.
-pub(super) fn plain(label: &str, kind: CompletionKind, snippet: &str, doc: &str, replaces: Span) -> Completion {
+pub(super) fn plain(
+    label: &str,
+    kind: CompletionKind,
+    snippet: &str,
+    doc: &str,
+    replaces: Span,
+) -> Completion {
     Completion {
         label: label.to_owned(),
         kind,

@@ -14,8 +14,8 @@ use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 
 use self::comment::{directives, of_rules};
-use self::item::{choose, plain, value_snippet};
 pub use self::item::{Completion, CompletionKind, Completions};
+use self::item::{choose, plain, value_snippet};
 use self::script::in_script;
 pub(crate) use self::script::{function_doc, host_function};
 use crate::outline::{Outline, Part, Role};
@@ -218,8 +218,7 @@ impl Completer<'_> {
             }
             KeyValue::Named(Plist::Override) => {
                 let entries = Target::ALL.map(Target::as_str).map(|name| target(name, false, self.here()));
-                let enclosed =
-                    |one: Completion| Completion { snippet: format!("({})", one.snippet), ..one };
+                let enclosed = |one: Completion| Completion { snippet: format!("({})", one.snippet), ..one };
                 entries.map(enclosed).to_vec()
             }
             KeyValue::Confirm => {

@@ -91,7 +91,8 @@ fn load_text(load: &mut SpecFile, damage: Option<&Diagnostic>, reading: &Reading
     let (mut definitions, mut findings) =
         lower_unknown(id, &code, &tree, kind, reading.selection, &load.tool_forms, &is_known);
     let mut directives = read_directives(id, &code, &tree);
-    directives.keep_whole(id, definitions.spans().into_iter().chain(known.iter().map(|form| form.span)).collect());
+    directives
+        .keep_whole(id, definitions.spans().into_iter().chain(known.iter().map(|form| form.span)).collect());
     known.retain(|form| !directives.skip(form.span));
     definitions.retain(|span| !directives.skip(span));
     findings.retain(|finding| !directives.skip(finding.primary.span));

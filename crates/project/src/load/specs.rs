@@ -89,7 +89,8 @@ impl Specs {
         for input in inputs {
             for OutsideLink { path, why } in &input.outside {
                 let file = SourceText::empty(path).into_source(base.sources.id_ahead(0), from).0;
-                let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
+                let root =
+                    input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
                 let source = base.add_source(file, root);
                 base.checked.push(source);
                 outside.push(unreadable(source, &display_name(path, from), why));
@@ -144,9 +145,11 @@ impl Specs {
     /// be read.
     pub(super) fn read_again(&self, cache: &Cache, source: SourceId, from: &Path) -> Option<Arc<SpecFile>> {
         let ListedSpec { path, file: before, .. } = self.files.get(source.index())?;
-        let now = read_spec(cache, (path.as_path(), Known::File), source, from, &self.base.tool_forms).ok()?;
-        let declares =
-            |file: &SpecFile| file.parts.levels.settings.iter().any(|settings| !settings.tool_forms.is_empty());
+        let now =
+            read_spec(cache, (path.as_path(), Known::File), source, from, &self.base.tool_forms).ok()?;
+        let declares = |file: &SpecFile| {
+            file.parts.levels.settings.iter().any(|settings| !settings.tool_forms.is_empty())
+        };
         (!declares(&now) && !declares(before)).then_some(now)
     }
 

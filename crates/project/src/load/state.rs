@@ -121,8 +121,7 @@ impl Update {
         }
         state.number_tools();
         let previous = std::mem::take(&mut cache.tools);
-        let mut update =
-            Self { state, changed, previous, used_before: Vec::new(), has_other_changes: true };
+        let mut update = Self { state, changed, previous, used_before: Vec::new(), has_other_changes: true };
         let shared = update.state.names.shared();
         update.compare_names(cache, shared);
         update
@@ -198,7 +197,8 @@ impl Update {
             Arc::clone(known.unwrap_or(loaded))
         });
         let now: Vec<_> = now.collect();
-        self.changed.extend((0..now.len()).filter(|index| !is_kept(*index)).map(|index| Slot { source, index }));
+        self.changed
+            .extend((0..now.len()).filter(|index| !is_kept(*index)).map(|index| Slot { source, index }));
         state.tools.splice(start..start + before.tools.len(), now);
         state.number_tools();
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::load::{
-    Cache, FileStamp, FoundFiles, LoadState, Lookup, Snapshot, find_files, load_with_cache, read_source, resolve_paths,
-    scan_scripts,
+    Cache, FileStamp, FoundFiles, LoadState, Lookup, Snapshot, find_files, load_with_cache, read_source,
+    resolve_paths, scan_scripts,
 };
 use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
 use crate::paths::{is_source, scripts_folder};

@@ -60,8 +60,7 @@ impl CachedTool {
         cache.add_dependencies(all());
         let keys = all().map(|path| key_of(path)).collect();
         let external = all().filter(|path| !cache.snapshot().covers(path)).cloned().collect();
-        let (definition, tool, root) =
-            (Arc::clone(loaded.definition()), Arc::clone(tool), Arc::clone(root));
+        let (definition, tool, root) = (Arc::clone(loaded.definition()), Arc::clone(tool), Arc::clone(root));
         Self { definition, tool, root, candidates, lookup, unit, external, keys, is_clean: false }
     }
 

@@ -103,12 +103,7 @@ pub(super) fn load_scripts(
 
 /// Looks up the scripts of the changed tools. Those that have none, and those that are reported elsewhere, are not looked
 /// up.
-fn look_up(
-    cache: &Cache,
-    load: &Load,
-    update: &mut Update,
-    from: &Path,
-) -> Vec<(Slot, Option<CachedTool>)> {
+fn look_up(cache: &Cache, load: &Load, update: &mut Update, from: &Path) -> Vec<(Slot, Option<CachedTool>)> {
     let Update { state, changed, previous, .. } = update;
     let mut known: Vec<(Slot, Option<CachedTool>)> = Vec::with_capacity(changed.len());
     let mut unknown = Vec::new();
@@ -119,8 +114,7 @@ fn look_up(
         let has_script = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
         let Some(root) = load.roots.get(&slot.source).filter(|_| has_script) else { continue };
         let key = address(loaded.definition());
-        let is_current =
-            previous.get(&key).is_some_and(|cached| cached.is_current(cache, load, from));
+        let is_current = previous.get(&key).is_some_and(|cached| cached.is_current(cache, load, from));
         if !is_current {
             unknown.push((known.len() - 1, loaded, root));
         } else if let (Some(cached), Some(last)) = (previous.remove(&key), known.last_mut()) {
@@ -146,7 +140,8 @@ fn look_up(
 
 /// Returns the paths of the script of a tool and of its modules.
 pub(super) fn files_of(cache: &Cache, root: &Path, loaded: &LoadedTool, from: &Path) -> Vec<PathBuf> {
-    let cached = cache.tools.get(&address(loaded.definition())).map(|cached| cached.unit.paths().cloned().collect());
+    let cached =
+        cache.tools.get(&address(loaded.definition())).map(|cached| cached.unit.paths().cloned().collect());
     let cached = cached.filter(|paths: &Vec<PathBuf>| !paths.is_empty());
     let read = || {
         let is_normal = loaded.tool.kind == ToolKind::Normal;

@@ -37,8 +37,9 @@ impl UnusedScripts {
     ) -> Self {
         let is_file = |path: &PathBuf| snapshot.listed.get(path).is_some_and(|stamp| stamp.is_file);
         // Test scripts are not used by tools.
-        let is_unused =
-            |path: &PathBuf| users_of(users, key_of(path)).next().is_none() && !is_test_script(path) && is_file(path);
+        let is_unused = |path: &PathBuf| {
+            users_of(users, key_of(path)).next().is_none() && !is_test_script(path) && is_file(path)
+        };
         let unused_in = |folder: &Path, is_wanted: &dyn Fn(&PathBuf) -> bool| -> Unused {
             let listed = snapshot.scripts.get(folder).into_iter().flatten();
             let unused = listed.filter(|path| is_unused(path) && is_wanted(path));
