@@ -42,6 +42,16 @@ fn sent(client: &Client, root: &Path) -> Reported {
     files.filter(|(_, findings)| !findings.is_empty()).collect()
 }
 
+/// A file with a finding that tells which load the server has sent.
+const MARKER: &str = "specs/marker.eld";
+
+/// Replaces the text of a document.
+fn change(client: &mut Client, path: &Path, edit: usize, text: &str) {
+    let document = json!({"uri": uri(path), "version": edit + 2});
+    let changes = json!([{"text": text}]);
+    client.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+}
+
 /// After each edit of a session, the findings are those of `check` for files with the same texts: edits of forms, moves of
 /// forms within a file and to others, and edits of scripts.
 #[test]
@@ -71,11 +81,11 @@ fn findings_are_those_of_check_after_each_edit() {
     let names =
         ["specs/1.eld", "specs/2.eld", "specs/3.eld", "scripts/a.lua", "scripts/b.lua", "scripts/a_test.lua"];
     for project in [&edited, &saved] {
-        names.iter().for_each(|name| project.write(name, ""));
+        names.iter().chain([&MARKER]).for_each(|name| project.write(name, ""));
     }
     let root = edited.path("").canonicalize().unwrap();
     let mut client = client(&root);
-    names.iter().for_each(|name| client.did_open(&root.join(name), ""));
+    names.iter().chain([&MARKER]).for_each(|name| client.did_open(&root.join(name), ""));
     let mut random = fastrand::Rng::with_seed(5);
     let mut files: Vec<Vec<&str>> = vec![Vec::new(); names.len()];
     let mut seen = BTreeSet::new();
@@ -103,15 +113,14 @@ fn findings_are_those_of_check_after_each_edit() {
         for (name, forms) in names.iter().zip(&files) {
             let text = forms.join("\n");
             saved.write(name, &text);
-            let document = json!({"uri": uri(&root.join(name)), "version": edit + 2});
-            let changes = json!([{"text": text}]);
-            client.notify(
-                "textDocument/didChange",
-                json!({"textDocument": document, "contentChanges": changes}),
-            );
+            change(&mut client, &root.join(name), edit, &text);
         }
-        // The server sends the findings before it reads the second request.
-        client.request("workspace/symbol", json!({"query": ""}));
+        // The other findings of the load arrive before the response to a later request.
+        let text = "\n".repeat(edit + 1) + ";; deftool: allow(nope)\n(defproject)\n";
+        saved.write(MARKER, &text);
+        change(&mut client, &root.join(MARKER), edit, &text);
+        let line = format!("{}:", edit + 2);
+        client.wait_for(&root.join(MARKER), |codes| codes.iter().any(|code| code.starts_with(&line)));
         client.request("workspace/symbol", json!({"query": ""}));
         let expected = checked(&saved.path("").canonicalize().unwrap());
         assert_eq!(sent(&client, &root), expected, "after edit {edit}: {files:?}");
