@@ -1,8 +1,9 @@
 //! Quick fixes.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Severity, apply_fixes};
+use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Severity, apply_fixes, compatible_edits};
 use deftool_lang::text::{SourceFile, Span};
 
 use crate::project::{Language, Project};
@@ -34,6 +35,34 @@ pub fn actions<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<Action
     let silences =
         silences.map(|finding| Action { finding, fix: silence(path, file, finding), silences: true });
     fixes.chain(silences).collect()
+}
+
+/// The fixes of all findings of one rule in a file.
+#[derive(Debug, Clone)]
+pub struct RuleFixes<'p> {
+    /// The first finding of the rule.
+    pub finding: &'p Diagnostic,
+    /// The number of fixes.
+    pub count: usize,
+    /// The edits, in source order.
+    pub edits: Vec<Edit>,
+}
+
+/// Returns the fixes for all findings of a rule in a file, for each rule whose first finding overlaps `range` and that has
+/// several fixes.
+pub fn fixes_of_rules<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<RuleFixes<'p>> {
+    let Some(file) = project.source_at(path) else { return Vec::new() };
+    let findings = project.findings_of(path);
+    let mut seen = HashSet::new();
+    let first = findings.iter().filter(|finding| seen.insert(finding.rule.code));
+    let here = first
+        .filter(|finding| finding.primary.span.start <= range.end && range.start <= finding.primary.span.end);
+    let of_rule = |finding: &'p Diagnostic| {
+        let of_rule = findings.iter().filter(|other| other.rule == finding.rule);
+        let (edits, count) = compatible_edits(&file.text, of_rule.filter_map(|other| other.fix.as_ref()));
+        (count > 1).then_some(RuleFixes { finding, count, edits })
+    };
+    here.filter_map(of_rule).collect()
 }
 
 /// Returns the text of a file with all safe fixes, if there are any.

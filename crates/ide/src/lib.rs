@@ -16,7 +16,7 @@
 //! project.set_text(&path, Some(Arc::from(r#"(deftool :name "now" :de)"#)));
 //! project.refresh()?;
 //! let found = completions(&project, &path, 24);
-//! assert!(found.iter().any(|completion| completion.label == ":description"));
+//! assert!(found.items.iter().any(|completion| completion.label == ":description"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -33,25 +33,29 @@ mod actions;
 mod completion;
 mod entity;
 mod formatting;
+mod highlights;
 mod hints;
 mod hover;
 mod model;
 mod outline;
 mod project;
 mod rename;
+mod signature;
 mod structure;
 mod symbols;
 mod tokens;
 mod usages;
 
-pub use actions::{Action, actions, fix_all};
-pub use completion::{Completion, CompletionKind, completions};
+pub use actions::{Action, RuleFixes, actions, fix_all, fixes_of_rules};
+pub use completion::{Completion, CompletionKind, Completions, completions};
 pub use entity::{definition, references};
 pub use formatting::format;
+pub use highlights::{Highlight, highlights};
 pub use hints::{Hint, Lens, LensKind, hints, lenses};
 pub use hover::{Hover, hover};
 pub use project::{FileSpan, Language, Project};
 pub use rename::{Rename, RenameError, rename, rename_target};
+pub use signature::{Signature, SignatureKey, signature};
 pub use structure::{folds, selections};
 pub use symbols::{Symbol, SymbolKind, project_symbols, symbols};
 pub use tokens::{Token, TokenKind, tokens};

@@ -201,7 +201,7 @@ impl Outline {
         head.is_some_and(|head| self.tree.kind(head) == Kind::Symbol)
     }
 
-    fn is_key(&self, node: NodeId) -> bool {
+    pub(crate) fn is_key(&self, node: NodeId) -> bool {
         self.tree.kind(node) == Kind::Keyword
             && !matches!(self.text_of(node), ":json-false" | ":false" | ":null" | ":json-null")
     }
@@ -220,7 +220,7 @@ impl Outline {
     }
 
     /// Returns whether the list at `node` contains `offset` between its brackets.
-    fn is_inside(&self, node: NodeId, offset: usize) -> bool {
+    pub(crate) fn is_inside(&self, node: NodeId, offset: usize) -> bool {
         let span = self.span(node).range();
         let is_closed = self.text_of(node).ends_with([')', ']']);
         span.start < offset && (offset < span.end || (offset == span.end && !is_closed))
@@ -267,6 +267,38 @@ impl Outline {
     pub(crate) fn keys_in(&self, list: NodeId) -> Vec<&str> {
         let keys = self.tree.children(list).filter(|child| self.is_key(*child));
         keys.map(|key| self.text_of(key).trim_start_matches(':')).collect()
+    }
+
+    /// Returns the string with `offset` between its quotation marks.
+    pub(crate) fn string_at(&self, offset: usize) -> Option<NodeId> {
+        let mut strings = self.tree.iter().filter(|node| self.tree.kind(*node) == Kind::String);
+        strings.find(|node| {
+            let (span, text) = (self.span(*node).range(), self.text_of(*node));
+            let is_closed = text.len() > 1 && text.ends_with('"');
+            span.start < offset && (offset < span.end || (offset == span.end && !is_closed))
+        })
+    }
+
+    /// Returns the span of the tool that a preset of gptel names at `offset`, or would name there:
+    /// `(gptel-make-preset NAME :tools '("a"))`.
+    pub(crate) fn preset_tools_at(&self, offset: usize) -> Option<Span> {
+        if !self.kind.is_code() {
+            return None;
+        }
+        let is_preset = |node: &NodeId| {
+            let head = self.tree.children(*node).next().filter(|_| self.tree.kind(*node) == Kind::List);
+            head.is_some_and(|head| self.text_of(head) == "gptel-make-preset")
+        };
+        let preset = self.tree.iter().filter(is_preset).find(|node| self.is_inside(*node, offset))?;
+        let mut items = self.tree.children(preset).skip_while(|item| self.text_of(*item) != ":tools");
+        let mut list = items.nth(1)?;
+        while self.tree.kind(list).is_prefix() {
+            list = self.tree.children(list).next()?;
+        }
+        let is_list = self.tree.kind(list) == Kind::List && self.is_inside(list, offset);
+        let mut names = self.tree.iter().filter(|node| self.tree.kind(*node) == Kind::String);
+        let name = names.find(|node| self.touches(*node, offset)).map(|node| self.span(node));
+        is_list.then(|| name.unwrap_or(Span::at(offset)))
     }
 
     /// Returns the comment at `offset`.

@@ -29,6 +29,7 @@ pub struct Project {
     root: PathBuf,
     files: Files,
     load: Load,
+    is_loaded: bool,
     /// The sources of the load by their names, collected on first use.
     by_name: OnceCell<HashMap<String, SourceId>>,
 }
@@ -61,7 +62,7 @@ impl Project {
     }
 
     fn of(root: PathBuf, files: Files) -> Self {
-        Self { root, files, load: Load::default(), by_name: OnceCell::new() }
+        Self { root, files, load: Load::default(), is_loaded: false, by_name: OnceCell::new() }
     }
 
     /// Sets the text of a buffer, or closes the buffer. `path` must start with the root of the project.
@@ -113,7 +114,13 @@ impl Project {
                 }
             }
         };
+        self.is_loaded = true;
         Ok(())
+    }
+
+    /// Returns whether a refresh has loaded the project.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded
     }
 
     /// Returns the folder of the project.

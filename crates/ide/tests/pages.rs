@@ -106,6 +106,7 @@ impl Case {
         let (name, argument) = feature.split_once(' ').unwrap_or((feature, ""));
         let lines: Vec<String> = match name {
             "completion" => ide::completions(project, path, offset)
+                .items
                 .into_iter()
                 .map(|found| {
                     let replaced = found.replaces.of(&project.text(path).unwrap()).to_owned();
@@ -115,9 +116,26 @@ impl Case {
                 })
                 .collect(),
             "labels" => {
-                let labels = ide::completions(project, path, offset).into_iter().map(|found| found.label);
-                labels.filter(|label| label.contains(argument)).collect()
+                let found = ide::completions(project, path, offset);
+                let labels = found.items.into_iter().map(|found| found.label);
+                let labels = labels.filter(|label| label.contains(argument));
+                labels.chain(found.is_incomplete.then(|| String::from("and more"))).collect()
             }
+            "signature" => ide::signature(project, path, offset)
+                .map(|found| {
+                    let active = &found.keys[found.active];
+                    let key = active.span.of(&found.label);
+                    format!("{}\n{}\n\n{key}\n{}", found.label, found.documentation, active.documentation)
+                })
+                .into_iter()
+                .collect(),
+            "highlights" => ide::highlights(project, path, offset)
+                .into_iter()
+                .map(|found| {
+                    let kind = if found.is_definition { "definition" } else { "use" };
+                    format!("{kind} {}", self.here(found.span))
+                })
+                .collect(),
             "hover" => ide::hover(project, path, offset, Target::OpenAi)
                 .map(|hover| format!("{}\n\n{}", self.here(hover.span), hover.markdown))
                 .into_iter()
@@ -207,6 +225,15 @@ impl Case {
                         "{}: {}\n{}",
                         action.finding.rule.code,
                         action.fix.title,
+                        fixed.trim_end()
+                    ));
+                }
+                for fixes in ide::fixes_of_rules(project, path, Span::at(offset)) {
+                    let fixed = self.edited(path, fixes.edits);
+                    shown.push(format!(
+                        "all {} of {}\n{}",
+                        fixes.count,
+                        fixes.finding.rule.code,
                         fixed.trim_end()
                     ));
                 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use deftool_ide::{
-    Action, Completion, CompletionKind, FileSpan, Project, Rename, Symbol, SymbolKind, Token, TokenKind,
+    Action, Completion, CompletionKind, FileSpan, Project, Rename, RuleFixes, Signature, SignatureKey,
+    Symbol, SymbolKind, Token, TokenKind,
 };
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::diagnostic::{Diagnostic, Edit, Severity};
@@ -88,6 +89,17 @@ pub(crate) fn action(
     }
 }
 
+/// Returns the action that fixes all findings of a rule in a file.
+pub(crate) fn rule_fixes(path: &Path, fixes: &RuleFixes<'_>, lines: &Lines) -> lsp::CodeAction {
+    let RuleFixes { finding, count, edits } = fixes;
+    lsp::CodeAction {
+        title: format!("fix all {count} findings of `{}` in this file", finding.rule.name),
+        kind: Some(lsp::CodeActionKind::QuickFix),
+        edit: Some(edit_of_file(path, text_edits(edits, lines))),
+        ..lsp::CodeAction::default()
+    }
+}
+
 /// Returns the action that replaces the text of a file by one in which all safe fixes are applied.
 pub(crate) fn fix_all(path: &Path, fixed: String, text: &str, lines: &Lines) -> lsp::CodeAction {
     let edits = vec![lsp::TextEdit { range: lines.range(Span::new(0, text.len())), new_text: fixed }];
@@ -151,6 +163,33 @@ fn without_placeholders(snippet: &str) -> String {
         }
     }
     text
+}
+
+/// Converts a signature. Its label has the offsets of UTF-16, whatever the encoding of positions is.
+pub(crate) fn signature(signature: &Signature) -> lsp::SignatureHelp {
+    let markdown = |text: &str| {
+        let value = text.to_owned();
+        lsp::Documentation::MarkupContent(lsp::MarkupContent { kind: lsp::MarkupKind::Markdown, value })
+    };
+    let units = |end: u32| {
+        let before = signature.label.get(..end as usize).unwrap_or_default();
+        before.encode_utf16().count() as u32
+    };
+    let parameter = |key: &SignatureKey| lsp::ParameterInformation {
+        label: lsp::ParameterInformationLabel::Tuple((units(key.span.start), units(key.span.end))),
+        documentation: (!key.documentation.is_empty()).then(|| markdown(&key.documentation)),
+    };
+    let information = lsp::SignatureInformation {
+        label: signature.label.clone(),
+        documentation: Some(markdown(&signature.documentation)),
+        parameters: Some(signature.keys.iter().map(parameter).collect()),
+        active_parameter: None,
+    };
+    lsp::SignatureHelp {
+        signatures: vec![information],
+        active_signature: Some(0),
+        active_parameter: Some(lsp::ActiveParameter::Int(signature.active as u32)),
+    }
 }
 
 fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {

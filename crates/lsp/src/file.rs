@@ -41,10 +41,34 @@ impl File<'_> {
         found.iter().filter_map(|found| locations.of(found)).collect()
     }
 
-    pub(crate) fn completions(&self, position: lsp::Position) -> Vec<lsp::CompletionItem> {
-        let items = ide::completions(self.project, &self.path, self.offset(position)).into_iter();
+    pub(crate) fn completions(&self, position: lsp::Position) -> lsp::CompletionList {
+        let found = ide::completions(self.project, &self.path, self.offset(position));
         let lines = self.lines();
-        items.map(|item| convert::completion(item, &lines, self.settings.with_snippets)).collect()
+        let items = found.items.into_iter();
+        lsp::CompletionList {
+            is_incomplete: found.is_incomplete,
+            items: items.map(|item| convert::completion(item, &lines, self.settings.with_snippets)).collect(),
+            item_defaults: None,
+            apply_kind: None,
+        }
+    }
+
+    pub(crate) fn signature(&self, position: lsp::Position) -> Option<lsp::SignatureHelp> {
+        let found = ide::signature(self.project, &self.path, self.offset(position))?;
+        Some(convert::signature(&found))
+    }
+
+    pub(crate) fn highlights(&self, position: lsp::Position) -> Vec<lsp::DocumentHighlight> {
+        let (lines, found) = (self.lines(), ide::highlights(self.project, &self.path, self.offset(position)));
+        let highlight = |found: &ide::Highlight| lsp::DocumentHighlight {
+            range: lines.range(found.span),
+            kind: Some(if found.is_definition {
+                lsp::DocumentHighlightKind::Write
+            } else {
+                lsp::DocumentHighlightKind::Read
+            }),
+        };
+        found.iter().map(highlight).collect()
     }
 
     pub(crate) fn hover(&self, position: lsp::Position) -> Option<lsp::Hover> {
@@ -95,6 +119,8 @@ impl File<'_> {
             let found = ide::actions(self.project, &self.path, self.span(of.range));
             let convert = |action| convert::action(self.project, &self.path, action, &lines, &mut locations);
             actions.extend(found.iter().map(convert));
+            let of_rules = ide::fixes_of_rules(self.project, &self.path, self.span(of.range));
+            actions.extend(of_rules.iter().map(|fixes| convert::rule_fixes(&self.path, fixes, &lines)));
         }
         if is_wanted(&lsp::CodeActionKind::SourceFixAll)
             && let Some(fixed) = ide::fix_all(self.project, &self.path)

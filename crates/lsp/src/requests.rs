@@ -1,6 +1,8 @@
 //! Requests: parameters in, results out.
 
-use deftool_ide as ide;
+use std::path::Path;
+
+use deftool_ide::{self as ide, Project};
 use deftool_jsonrpc::{Error, code};
 use gen_lsp_types as lsp;
 use serde::Serialize;
@@ -11,6 +13,7 @@ use crate::convert::{self, parse};
 use crate::file::File;
 use crate::locations::Locations;
 use crate::state::State;
+use crate::workspace::Workspace;
 
 /// Maximum number of results of a search for symbols.
 const MAX_SYMBOLS: usize = 1000;
@@ -27,7 +30,11 @@ impl State {
     /// Answers a request.
     pub(crate) fn answer(&mut self, method: &str, params: Value) -> Answer {
         match method {
-            "textDocument/completion" => self.in_file(params, |file, at: At| file.completions(at.position)),
+            "textDocument/completion" => self.in_text(params, |file, at: At| file.completions(at.position)),
+            "textDocument/signatureHelp" => self.in_text(params, |file, at: At| file.signature(at.position)),
+            "textDocument/documentHighlight" => {
+                self.in_file(params, |file, at: At| file.highlights(at.position))
+            }
             "textDocument/hover" => self.in_file(params, |file, at: At| file.hover(at.position)),
             "textDocument/definition" => self.in_file(params, |file, at: At| {
                 file.locations(&ide::definition(file.project, &file.path, file.offset(at.position)))
@@ -78,11 +85,30 @@ impl State {
         params: Value,
         answer: impl FnOnce(&File<'_>, P) -> R,
     ) -> Answer {
+        self.in_project(params, Workspace::fresh, answer)
+    }
+
+    /// Like [`in_file`](Self::in_file), for an answer that must not wait for the check of the last changes: the text is
+    /// current, and the project is as it was last loaded.
+    fn in_text<P: DeserializeOwned, R: Serialize>(
+        &mut self,
+        params: Value,
+        answer: impl FnOnce(&File<'_>, P) -> R,
+    ) -> Answer {
+        self.in_project(params, Workspace::loaded, answer)
+    }
+
+    fn in_project<P: DeserializeOwned, R: Serialize>(
+        &mut self,
+        params: Value,
+        project_of: for<'w> fn(&'w mut Workspace, &Path) -> Option<&'w Project>,
+        answer: impl FnOnce(&File<'_>, P) -> R,
+    ) -> Answer {
         let of: P = parse(params.clone())?;
         let document: lsp::TextDocumentIdentifier = parse(params["textDocument"].clone())?;
         let Self { workspace, settings } = self;
         let file = convert::path_of(&document.uri).and_then(|path| {
-            let project = workspace.fresh(&path)?;
+            let project = project_of(workspace, &path)?;
             let text = project.text(&path)?;
             Some(File { settings, project, path, text })
         });

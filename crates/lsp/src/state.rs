@@ -142,6 +142,11 @@ impl State {
                 trigger_characters: Some(triggers.map(str::to_owned).to_vec()),
                 ..lsp::CompletionOptions::default()
             }),
+            signature_help_provider: Some(lsp::SignatureHelpOptions {
+                trigger_characters: Some(["(", ":", " "].map(str::to_owned).to_vec()),
+                ..lsp::SignatureHelpOptions::default()
+            }),
+            document_highlight_provider: Some(lsp::DocumentHighlightProvider::Bool(true)),
             hover_provider: Some(lsp::HoverProvider::Bool(true)),
             definition_provider: Some(lsp::DefinitionProvider::Bool(true)),
             references_provider: Some(lsp::ReferencesProvider::Bool(true)),

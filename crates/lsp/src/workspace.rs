@@ -14,13 +14,22 @@ use deftool_project::{LoadOptions, find_root};
 /// A project with the findings that the client has.
 pub(crate) struct OpenProject {
     pub(crate) project: Project,
-    /// A hash of the findings that were last sent for each file.
-    sent: HashMap<PathBuf, u64>,
+    /// What was last sent for each file.
+    sent: HashMap<PathBuf, Sent>,
     /// Whether the last load was sent.
     is_sent: bool,
     /// The error of the last load, if it failed, and the last error that was sent.
     error: Option<String>,
     sent_error: Option<String>,
+}
+
+/// The findings of a file that were sent.
+#[derive(Default, PartialEq, Eq)]
+struct Sent {
+    /// The text that they refer to: a change of the text may move them.
+    text: Option<Arc<str>>,
+    /// A hash of the findings.
+    findings: u64,
 }
 
 /// Files with changed findings. Files without findings have an empty list.
@@ -107,11 +116,20 @@ impl Workspace {
         Some(&open.project)
     }
 
+    /// Returns the project of a file as it was last loaded. Loads it if it never was.
+    pub(crate) fn loaded(&mut self, path: &Path) -> Option<&Project> {
+        let open = self.project_of(path)?;
+        if !open.project.is_loaded() {
+            open.refresh();
+        }
+        Some(&open.project)
+    }
+
     /// Opens a buffer. Its findings are sent even if there are none.
     pub(crate) fn open(&mut self, path: &Path, text: Arc<str>) {
         if let Some(open) = self.project_of(path) {
             open.project.set_text(path, Some(text));
-            open.sent.insert(path.to_owned(), 0);
+            open.sent.insert(path.to_owned(), Sent::default());
         }
     }
 
@@ -183,21 +201,20 @@ impl OpenProject {
         let mut changed = Vec::new();
         for (source, findings) in self.project.findings() {
             let Some(path) = self.project.path_of(source) else { continue };
-            let hash = hash_of(findings, self.project.load().sources.get(source).map(|file| &*file.text));
-            if before.remove(&path) != Some(hash) {
+            let text = self.project.load().sources.get(source).map(|file| Arc::clone(&file.text));
+            let sent = Sent { text, findings: hash_of(findings) };
+            if before.remove(&path).as_ref() != Some(&sent) {
                 changed.push((path.clone(), findings.to_vec()));
             }
-            self.sent.insert(path, hash);
+            self.sent.insert(path, sent);
         }
         changed.extend(before.into_keys().map(|path| (path, Vec::new())));
         changed
     }
 }
 
-/// Returns a hash of findings and the text that they refer to: a change of the text may move them.
-fn hash_of(findings: &[Diagnostic], text: Option<&str>) -> u64 {
+fn hash_of(findings: &[Diagnostic]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
     for finding in findings {
         (finding.rule.code, finding.primary.span, finding.severity, &finding.message).hash(&mut hasher);
         for label in &finding.labels {

@@ -37,7 +37,7 @@ fn serve(file: &str, text: &str, method: &str, mut params: Value) -> String {
 }
 
 /// The requests about a file, each with its parameters and a text in the answer.
-fn requests() -> [(&'static str, Value, &'static str); 14] {
+fn requests() -> [(&'static str, Value, &'static str); 16] {
     let at = json!({"line": 0, "character": 17});
     let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 1_000_000, "character": 0}});
     let references = json!({"position": at, "context": {"includeDeclaration": true}});
@@ -53,7 +53,9 @@ fn requests() -> [(&'static str, Value, &'static str); 14] {
         ("textDocument/foldingRange", json!({}), "\"result\":["),
         ("textDocument/formatting", json!({"options": {"tabSize": 2, "insertSpaces": true}}), "\"result\":["),
         ("textDocument/hover", json!({"position": at}), "\"contents\""),
-        ("textDocument/completion", json!({"position": at}), "\"result\":["),
+        ("textDocument/completion", json!({"position": at}), "\"items\":["),
+        ("textDocument/signatureHelp", json!({"position": at}), "\"signatures\":["),
+        ("textDocument/documentHighlight", json!({"position": at}), "\"range\""),
         ("textDocument/selectionRange", json!({"positions": [at]}), "\"parent\""),
         ("workspace/symbol", json!({"query": "a"}), "\"name\""),
     ]

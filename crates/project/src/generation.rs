@@ -168,11 +168,14 @@ impl Generation {
         }
         let (mut tools, mut changes) = (self.tools.clone(), Changes::default());
         for (before, now) in self.load.tools.iter().zip(&load.tools) {
-            if !Arc::ptr_eq(before, now)
-                && let (ScriptState::Ready(before), ScriptState::Ready(script)) =
-                    (&before.script, &now.script)
-                && !Arc::ptr_eq(before, script)
-            {
+            if Arc::ptr_eq(before, now) {
+                continue;
+            }
+            let (ScriptState::Ready(before), ScriptState::Ready(script)) = (&before.script, &now.script)
+            else {
+                return None;
+            };
+            if !Arc::ptr_eq(before, script) {
                 let loaded = tools.get_mut(position(&self.tools, name_of(now)).ok()?)?;
                 // Emacs can hold another tool with the same name.
                 if Arc::ptr_eq(&loaded.tool, &now.tool) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
 use deftool_lang::spec::{Api, DialectSpec, Json, McpServer, Tool, ToolForms, ToolSelection, WorkerSpec};
-use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
+use deftool_lang::text::{Location, MoveSpans, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
 
@@ -269,7 +269,7 @@ impl Load {
 
     /// Returns a number that identifies the project of a source. All sources of a project share one `Arc`.
     pub(crate) fn project_of(&self, source: SourceId) -> Option<usize> {
-        self.roots.get(&source).map(|root| Arc::as_ptr(root).cast::<u8>().addr())
+        self.roots.get(&source).map(project_id)
     }
 
     /// Returns the location of a line, starting at 1, without surrounding whitespace.
@@ -288,6 +288,15 @@ impl Load {
     }
 }
 
+/// Returns a number that identifies a project of a load.
+pub(crate) fn project_id(root: &Arc<Path>) -> usize {
+    Arc::as_ptr(root).cast::<u8>().addr()
+}
+
+/// The compiled schema of a tool, and the identity of its definition: two tools share it only if they were lowered from
+/// the same form, at any place in its file.
+pub(crate) type Definition = Arc<OnceLock<Arc<ToolEntry>>>;
+
 /// A tool with its compiled schema.
 #[derive(Debug, Clone)]
 pub struct LoadedTool {
@@ -296,7 +305,7 @@ pub struct LoadedTool {
     /// Name of the spec file. Unlike a source id, it is stable across loads.
     pub file: Arc<str>,
     /// The compiled schema. Compiled on first use, because a check does not need it.
-    entry: Arc<OnceLock<Arc<ToolEntry>>>,
+    entry: Definition,
     /// The state of the tool's script.
     pub script: ScriptState,
     /// The name of an earlier tool with the same name, if Emacs can hold both. A request can only contain the earlier.
@@ -322,6 +331,18 @@ impl LoadedTool {
     pub(crate) fn new(tool: Arc<Tool>, file: Arc<str>) -> Self {
         let origin = ToolOrigin::default();
         Self { tool, file, entry: Arc::default(), script: ScriptState::None, shadowed_by: None, origin }
+    }
+
+    /// Returns the same tool, `by` bytes later in its file.
+    pub(crate) fn moved(&self, by: i32) -> Self {
+        let mut tool = Tool::clone(&self.tool);
+        tool.move_spans(by);
+        Self { tool: Arc::new(tool), ..self.clone() }
+    }
+
+    /// Returns the identity of the definition.
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.entry
     }
 
     /// Returns the same tool with an origin.

@@ -21,7 +21,7 @@ fn project() -> (Project, PathBuf) {
     (project, root)
 }
 
-fn client(root: &Path) -> Client {
+pub(super) fn client(root: &Path) -> Client {
     let edit = json!({"documentChanges": true, "resourceOperations": ["create", "rename"]});
     Client::open(command_in(root, &["lsp"]), root, json!({"workspace": {"workspaceEdit": edit}}))
 }
@@ -160,6 +160,26 @@ fn findings_are_those_of_check() {
     }
 }
 
+/// A list of many names has those that begin with the typed text.
+#[test]
+fn completions_are_limited() {
+    let (project, root) = project();
+    let tools = |name: &str| format!("(deftool :name \"{name}\" :description \"Does it.\")\n");
+    let many: String = (0..300).map(|number| tools(&format!("many_{number}"))).collect();
+    project.write("specs/many.eld", &many);
+    let spec = root.join("specs/w.eld");
+    let mut client = client(&root);
+    for (typed, expected, is_incomplete) in [("", 200, true), ("many_29", 11, true), ("re", 1, true)] {
+        let text = format!("(defworker :name \"w\" :tools [\"{typed}\"])");
+        client.did_open(&spec, &text);
+        let column = text.find(']').unwrap() as u64 - 1;
+        let found = client.request("textDocument/completion", at(&spec, 0, column));
+        let items = found["items"].as_array().unwrap();
+        assert_eq!((items.len(), &found["isIncomplete"]), (expected, &json!(is_incomplete)), "{typed}");
+    }
+    assert!(client.shut_down().success());
+}
+
 #[test]
 fn findings_follow_each_change_of_a_buffer() {
     let (_project, root) = project();
@@ -244,7 +264,11 @@ fn every_feature_has_a_result() {
     let options = json!({"tabSize": 2, "insertSpaces": true});
     let name = at(&spec, 0, 17);
     for (method, params, pointer, expected) in [
-        ("completion", at(&spec, 0, 22), "/0/textEdit/range/start/line", json!(0)),
+        ("completion", at(&spec, 0, 22), "/items/0/textEdit/range/start/line", json!(0)),
+        ("completion", at(&spec, 0, 22), "/isIncomplete", json!(false)),
+        ("signatureHelp", at(&spec, 0, 22), "/signatures/0/parameters/0/label", json!([9, 21])),
+        ("signatureHelp", name.clone(), "/activeParameter", json!(0)),
+        ("documentHighlight", name.clone(), "/0/kind", json!(3)),
         ("hover", name.clone(), "/contents/kind", json!("markdown")),
         ("definition", name.clone(), "/0/uri", json!(uri(&script))),
         (

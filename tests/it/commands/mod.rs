@@ -15,6 +15,7 @@ mod init;
 mod interface;
 mod journal;
 mod lsp;
+mod lsp_session;
 pub(crate) mod managed;
 mod mcp;
 mod mcp_answers;

@@ -19,6 +19,21 @@ pub struct Fixed {
 
 /// Applies the compatible subset of `fixes`, which all refer to `text`.
 pub fn apply_fixes<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> Fixed {
+    let (edits, applied) = compatible_edits(text, fixes);
+    let mut fixed = String::with_capacity(text.len());
+    let mut copied = 0;
+    for edit in edits {
+        fixed.push_str(text.get(copied..edit.span.start as usize).unwrap_or_default());
+        fixed.push_str(&edit.replacement);
+        copied = edit.span.end as usize;
+    }
+    fixed.push_str(text.get(copied..).unwrap_or_default());
+    Fixed { text: fixed, applied }
+}
+
+/// Returns the edits of the compatible subset of `fixes`, which all refer to `text`, in source order, and the size of the
+/// subset.
+pub fn compatible_edits<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (Vec<Edit>, usize) {
     let mut fixes: Vec<&Fix> = fixes.into_iter().filter(|fix| is_valid(fix, text)).collect();
     fixes.sort_by_key(|fix| fix.edits.first().map(|edit| edit.span));
     let mut accepted: BTreeMap<u32, &Edit> = BTreeMap::new();
@@ -29,15 +44,7 @@ pub fn apply_fixes<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> 
             applied += 1;
         }
     }
-    let mut fixed = String::with_capacity(text.len());
-    let mut copied = 0;
-    for edit in accepted.values() {
-        fixed.push_str(text.get(copied..edit.span.start as usize).unwrap_or_default());
-        fixed.push_str(&edit.replacement);
-        copied = edit.span.end as usize;
-    }
-    fixed.push_str(text.get(copied..).unwrap_or_default());
-    Fixed { text: fixed, applied }
+    (accepted.into_values().cloned().collect(), applied)
 }
 
 /// Returns whether a fix changes something, its edits are sorted and disjoint, and each is on character boundaries of

@@ -9,10 +9,10 @@ mod rule;
 
 use serde::Serialize;
 
-use crate::text::{Location, Span, one_line};
+use crate::text::{Location, MoveSpans, Span, one_line};
 
 pub use crate::{rule, rules};
-pub use fix::{Fixed, apply_fixes};
+pub use fix::{Fixed, apply_fixes, compatible_edits};
 pub use rule::{Group, Rule};
 
 /// The severity of a finding.
@@ -167,6 +167,19 @@ impl Diagnostic {
     fn with_fix(mut self, title: String, span: Span, replacement: String, is_safe: bool) -> Self {
         self.fix = Some(Fix { title, edits: vec![Edit { span, replacement }], is_safe });
         self
+    }
+}
+
+impl MoveSpans for Diagnostic {
+    fn move_spans(&mut self, by: i32) {
+        let Self { rule: _, severity: _, primary, message: _, label: _, labels, notes: _, fix } = self;
+        primary.span = primary.span.moved(by);
+        for label in labels.iter_mut().filter(|label| label.location.source == primary.source) {
+            label.location.span = label.location.span.moved(by);
+        }
+        for edit in fix.iter_mut().flat_map(|fix| &mut fix.edits) {
+            edit.span = edit.span.moved(by);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod host_grant;
 mod json;
 pub(crate) mod keywords;
 mod lower;
+mod moved;
 mod nearest;
 mod org;
 mod preview;
@@ -46,7 +47,9 @@ pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::lower_tool;
-pub use lower::{is_reserved_param, is_spec_form, lower, lower_selected, read_dialects, tabled_plists};
+pub use lower::{
+    is_reserved_param, is_spec_form, lower, lower_selected, lower_unknown, read_dialects, tabled_plists,
+};
 pub use nearest::{advice_on_name, nearest};
 pub use preview::{
     DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem,

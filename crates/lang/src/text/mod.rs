@@ -6,6 +6,7 @@
 mod base64;
 mod hash;
 mod line_index;
+mod moved;
 mod names;
 mod removal;
 mod shown;
@@ -16,6 +17,7 @@ mod web_page;
 pub use base64::{from_base64, to_base64};
 pub use hash::{digest, fnv1a, sha256_base64, sha256_hex};
 pub use line_index::{LineColumn, LineIndex};
+pub use moved::MoveSpans;
 pub use names::{MAX_NAME, distinct, portable};
 pub use removal::removal;
 pub use shown::{exact, is_readable, one_line, readable};

@@ -9,6 +9,13 @@ use super::span::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
 
+impl SourceId {
+    /// Returns the position of the source in its table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A span in a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
@@ -79,9 +86,16 @@ impl Sources {
         SourceId((self.files.len() + ahead) as u32)
     }
 
+    /// Replaces a source. Ignores an ID from another table.
+    pub fn replace(&mut self, id: SourceId, file: SourceFile) {
+        if let Some(known) = self.files.get_mut(id.index()) {
+            *known = file;
+        }
+    }
+
     /// Returns the source with this ID; `None` for an ID from another table.
     pub fn get(&self, id: SourceId) -> Option<&SourceFile> {
-        self.files.get(id.0 as usize)
+        self.files.get(id.index())
     }
 
     /// Returns `file:line:column` of the start of a location.

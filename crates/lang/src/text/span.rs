@@ -28,6 +28,17 @@ impl Span {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
+    /// Returns the span at another place, `by` bytes later.
+    #[must_use]
+    pub(crate) fn moved(self, by: i32) -> Self {
+        Self { start: self.start.saturating_add_signed(by), end: self.end.saturating_add_signed(by) }
+    }
+
+    /// Returns whether `other` is inside the span.
+    pub fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// Length in bytes.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize

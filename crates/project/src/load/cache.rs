@@ -22,7 +22,7 @@ use deftool_process::files::check_private;
 use deftool_process::lock;
 
 use super::discover::{add_unsaved_scripts, scan_scripts};
-use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
+use super::model::{CachedTool, ScriptFile, SpecFile};
 use super::outside::linked_folders;
 use super::read::{Known, ReadFile, SourceText, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
@@ -43,9 +43,8 @@ pub(crate) struct Cache {
     late_stamps: Mutex<HashMap<PathBuf, Option<FileStamp>>>,
     pub(super) specs: Files<SpecFile>,
     pub(super) scripts: Files<ScriptFile>,
+    /// The scripts of tools, by the addresses of their definitions.
     pub(super) tools: HashMap<usize, CachedTool>,
-    /// The last load, if it can be the start of the next one.
-    pub(super) last: Option<LastLoad>,
     /// For each project: the folders outside of it to which `scripts` and `scripts/lib` lead.
     linked: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
     torn: Mutex<Vec<PathBuf>>,
@@ -160,10 +159,10 @@ impl Cache {
         self.round += 1;
     }
 
-    /// Ends a committed load: drops unused entries. Returns whether any file's content changed since the last committed
-    /// load.
-    pub(crate) fn end(&mut self) -> bool {
-        if !self.reused_last() {
+    /// Ends a committed load: drops unused entries, unless it `uses_same_files` as the load before. Returns whether any file's
+    /// content changed since the last committed load.
+    pub(crate) fn end(&mut self, uses_same_files: bool) -> bool {
+        if !uses_same_files {
             let round = self.round;
             self.specs.forget_unused(round);
             self.scripts.forget_unused(round);
@@ -250,8 +249,8 @@ impl Cache {
         torn
     }
 
-    /// Returns the value for the file at `path`. `known`: the result of a scan, if any. Calls `make` if the content
-    /// changed or `fits` rejects the cached value.
+    /// Returns the value for the file at `path`. `known`: the result of a scan, if any. Calls `make` with the content and
+    /// the cached value if the content changed or `fits` rejects the cached value.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -260,7 +259,7 @@ impl Cache {
         files: &Files<T>,
         (path, known): (&Path, Known),
         fits: impl Fn(&T) -> bool,
-        make: impl FnOnce(Vec<u8>) -> T,
+        make: impl FnOnce(Vec<u8>, Option<&T>) -> T,
     ) -> std::io::Result<Arc<T>> {
         if self.deferred.contains(path) {
             return Err(std::io::Error::other("the file is being written"));
@@ -270,7 +269,7 @@ impl Cache {
                 Some(text) => text.as_bytes().to_vec(),
                 None => self.read_file(path, known, T::MAX_READ)?.bytes,
             };
-            return Ok(Arc::new(make(bytes)));
+            return Ok(Arc::new(make(bytes, None)));
         }
         let stamp = self.stamp(path);
         let slot = files.slot(path);
@@ -280,7 +279,10 @@ impl Cache {
             let is_same = |cached: &&Cached<T>| cached.value.matches_bytes(text.as_bytes());
             let value = match slot.cached.as_ref().filter(is_same).filter(|cached| fits(&cached.value)) {
                 Some(cached) => Arc::clone(&cached.value),
-                None => Arc::new(make(text.as_bytes().to_vec())),
+                None => {
+                    let before = slot.cached.as_ref().map(|cached| &*cached.value);
+                    Arc::new(make(text.as_bytes().to_vec(), before))
+                }
             };
             slot.cached = Some(Cached { stamp: None, at: SystemTime::UNIX_EPOCH, value: Arc::clone(&value) });
             return Ok(value);
@@ -305,13 +307,14 @@ impl Cache {
         if !self.is_single_load() && Some(found) != stamp {
             lock(&self.torn).push(path.to_owned());
         }
-        let same = slot.cached.take().filter(|cached| cached.value.matches_bytes(&bytes));
-        if same.is_none() {
+        let before = slot.cached.take().map(|cached| cached.value);
+        let is_same = before.as_ref().is_some_and(|before| before.matches_bytes(&bytes));
+        if !is_same {
             files.has_changes.store(true, Ordering::Relaxed);
         }
-        let value = match same.filter(|cached| fits(&cached.value)) {
-            Some(cached) => cached.value,
-            None => Arc::new(make(bytes)),
+        let value = match before {
+            Some(same) if is_same && fits(&same) => same,
+            before => Arc::new(make(bytes, before.as_deref())),
         };
         slot.cached = Some(Cached { stamp: Some(found), at, value: Arc::clone(&value) });
         Ok(value)
@@ -333,19 +336,10 @@ impl Cache {
         changed
     }
 
-    /// Returns whether the load was made from the one before it.
-    pub(crate) fn reused_last(&self) -> bool {
-        self.last.as_ref().is_some_and(|last| last.is_reused)
-    }
-
-    /// Returns the paths that the tools of the last load refer to outside of the scanned folders, unless they are the
-    /// same as in the load before it.
-    pub(crate) fn referenced(&self) -> Option<Vec<PathBuf>> {
-        if self.reused_last() {
-            return None;
-        }
+    /// Returns the paths that the tools of the last load refer to outside of the scanned folders.
+    pub(crate) fn referenced(&self) -> Vec<PathBuf> {
         let referenced: HashSet<&PathBuf> = self.tools.values().flat_map(|cached| &cached.external).collect();
-        Some(referenced.into_iter().cloned().collect())
+        referenced.into_iter().cloned().collect()
     }
 
     /// Returns the text of the spec file, script or module at `path`: the replacement, or as the load read it.

@@ -1,13 +1,14 @@
 //! Loading of a set of inputs: spec files with their definitions and compiled schemas, scripts, and findings.
 //!
-//! [`load_with`] reads everything once. A [`Cache`] reuses the unchanged parts of the previous load. File stamps and
-//! snapshots are part of this module, because the cache compares them.
+//! [`load_with`] reads everything once. A [`Cache`] reuses unchanged files, and a [`LoadState`] what was found in the previous
+//! load. File stamps and snapshots are part of this module, because the cache compares them.
 
 mod below;
 mod bios;
 mod cache;
 mod directives;
 mod discover;
+mod known_forms;
 mod levels;
 mod model;
 mod named;
@@ -18,7 +19,10 @@ mod outside;
 mod read;
 mod scripts;
 mod snapshot;
+mod spec_file;
 mod specs;
+mod state;
+mod tool_names;
 mod wrappers;
 
 use std::collections::HashSet;
@@ -26,13 +30,16 @@ use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::repeats;
-use deftool_lang::schema::{check_count, check_target, takes_any_number};
+use deftool_lang::schema::{Target, check_count, check_target, takes_any_number};
 use deftool_lang::spec::rules::merge_style;
 
 use self::named::NamedScripts;
 use self::narrow::narrow;
+use self::specs::{Loose, Specs};
+use self::state::Update;
+use self::wrappers::report_wrappers;
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
-use crate::rules::too_many_tools;
+use crate::rules::{long_result, too_many_tools, unknown_preset_tool};
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
 pub use bios::{outside_bios, read_bios};
@@ -47,6 +54,7 @@ pub use scripts::{TestScript, find_tests, script_candidates};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
 pub use specs::read_tool_forms;
 pub(crate) use specs::read_workers;
+pub(crate) use state::LoadState;
 
 /// Reads all spec files of `inputs` and the scripts of their tools.
 ///
@@ -73,30 +81,43 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
     cache.overlay.clone_from(&options.overlay);
     cache.selection.clone_from(&options.selection);
     cache.user.clone_from(&options.user);
-    load_with_cache(&mut cache, inputs, from, options)
+    load_with_cache(&mut cache, &mut None, inputs, from, options)
 }
 
-/// Reads files that changed since the load in `cache`, and reuses the rest.
+/// Reads files that changed since the load in `cache`, and reuses the rest. `last`: the state of the last load, if it can be
+/// the start of this one.
 pub(crate) fn load_with_cache(
     cache: &mut Cache,
+    last: &mut Option<LoadState>,
     inputs: &[Input],
     from: &Path,
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
-    // The type checker reports findings of all scripts.
-    let is_incremental = options.with_scripts && options.type_checker.is_none() && !cache.is_single_load();
-    if is_incremental && let Some(load) = scripts::reload_scripts(cache, from) {
-        return Ok(load);
-    }
     let whole = whole_roots(inputs);
     let named = NamedScripts::of(inputs);
-    let (mut load, mut levels) = specs::read_specs(cache, inputs, &whole, from)?;
+    let mut update = match last.take().and_then(|state| Update::after(cache, state, inputs, from)) {
+        Some(update) => update,
+        None => {
+            let specs = Specs::read(cache, inputs, &whole, from)?;
+            Update::first(cache, inputs, specs)
+        }
+    };
+    let tools = std::mem::take(&mut update.state.tools);
+    let (mut load, mut levels, loose) = update.state.specs.assemble(tools);
+    report_across(&mut load, loose, &update.state, &whole);
     // The limit is that of OpenAI.
     if options.targets.is_empty() || !options.targets.iter().copied().all(takes_any_number) {
         load.findings.extend(too_many_tools::check(&load, &whole));
     }
     if options.with_scripts {
-        scripts::load_scripts(cache, &mut load, (&whole, &named), from);
+        scripts::load_scripts(cache, &mut load, &mut update, (&whole, &named), from);
+    }
+    report_losses(&mut load, &mut update, &options.targets);
+    // The type checker reports findings of all scripts.
+    let is_start = options.with_scripts && options.type_checker.is_none() && named.files.is_empty();
+    if is_start && !cache.is_single_load() {
+        update.state.tools.clone_from(&load.tools);
+        *last = Some(update.state);
     }
     narrow(&named, cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
     if options.with_scripts {
@@ -105,26 +126,47 @@ pub(crate) fn load_with_cache(
             scripts::report_types(&mut load, program);
         }
     }
-    for &target in &options.targets {
-        let mut losses: Vec<_> =
-            load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
-        // In a project, the limit applies to each worker.
-        let is_outside_projects = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
-        losses.extend(check_count(
-            target,
-            load.valid_tools().filter(is_outside_projects).map(|loaded| &*loaded.tool),
-        ));
-        load.findings.append(&mut losses);
-    }
     levels::apply(&mut load, levels, options);
     if !options.targets.is_empty() {
         drop_repeated(&mut load);
     }
     merge_style(&mut load.findings);
-    if is_incremental {
-        scripts::keep_load(cache, &load);
-    }
     Ok(load)
+}
+
+/// Reports what depends on several specs. `whole`: the projects that are read completely.
+fn report_across(load: &mut Load, loose: Loose, state: &LoadState, whole: &HashSet<&Path>) {
+    let Loose { skipped, wrappers, preset_tools, long_results } = loose;
+    report_wrappers(load, wrappers);
+    load.findings.extend(state.names.findings().cloned());
+    names::report_duplicate_workers(load);
+    names::report_unknown_worker_tools(load, (&state.specs, &state.names), &skipped, whole);
+    let mut findings = unknown_preset_tool::check(load, &preset_tools);
+    findings.extend(long_result::check(load, &long_results, whole));
+    load.findings.append(&mut findings);
+}
+
+/// Reports what the targets do not support. Checks only the changed tools again.
+fn report_losses(load: &mut Load, update: &mut Update, targets: &[Target]) {
+    let Update { state, changed, .. } = update;
+    for slot in changed.iter().filter(|_| !targets.is_empty()) {
+        let loaded = load.tools.get(state.position(*slot));
+        let valid = loaded.filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none());
+        let losses = valid.map_or_else(Vec::new, |loaded| {
+            targets.iter().flat_map(|target| check_target(*target, &loaded.tool)).collect()
+        });
+        if !losses.is_empty() {
+            state.losses.insert(*slot, losses);
+        }
+    }
+    load.findings.extend(state.losses.values().flatten().cloned());
+    for &target in targets {
+        // In a project, the limit applies to each worker.
+        let is_outside_projects = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
+        let outside = load.valid_tools().filter(is_outside_projects);
+        let losses = check_count(target, outside.map(|loaded| &*loaded.tool));
+        load.findings.extend(losses);
+    }
 }
 
 /// Returns the roots of the projects that are read completely.

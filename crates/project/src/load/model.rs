@@ -1,16 +1,16 @@
 //! The parts of a load that the cache keeps for the next load.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::{DialectSpec, McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
-use deftool_lang::text::{SourceFile, SourceId, Spanned};
+use deftool_lang::text::{SourceFile, SourceId, Sources, Span, Spanned};
 use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
 use super::levels::Levels;
-use crate::model::{Load, LoadedTool};
+use crate::model::{Definition, LoadedTool};
 
 /// The content of one spec file.
 #[derive(Clone)]
@@ -20,7 +20,17 @@ pub(super) struct SpecFile {
     pub(super) source: SourceFile,
     /// Whether `source` is the exact content: the file was readable, and no bytes were replaced.
     pub(super) is_lossless: bool,
+    /// The declared heads with which the file was read.
+    pub(super) tool_forms: ToolForms,
     pub(super) tools: Vec<Arc<LoadedTool>>,
+    pub(super) parts: FileParts,
+    /// The forms that the next version of the file may still have, in order.
+    pub(super) known_forms: Vec<KnownForm>,
+}
+
+/// The definitions other than tools, and the findings of a spec file.
+#[derive(Clone, Default)]
+pub(super) struct FileParts {
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
     pub(super) dialects: Vec<DialectSpec>,
@@ -28,12 +38,33 @@ pub(super) struct SpecFile {
     pub(super) wrappers: Vec<Wrapper>,
     /// The tools that presets of gptel name.
     pub(super) preset_tools: Vec<Spanned<String>>,
-    /// The declared heads with which the file was read.
-    pub(super) forms: ToolForms,
     /// The tools that were not selected.
     pub(super) skipped: Vec<(ToolKind, String)>,
+    /// The tools whose `:returns` limits the length of strings.
+    pub(super) long_results: Vec<Arc<Tool>>,
     pub(super) findings: Vec<Diagnostic>,
     pub(super) levels: Levels,
+}
+
+/// A tool form with what follows from its text alone.
+#[derive(Clone)]
+pub(super) struct KnownForm {
+    pub(super) span: Span,
+    pub(super) tool: Arc<LoadedTool>,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// The place of a tool: its spec file, and its position among the tools of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Slot {
+    pub(super) source: SourceId,
+    pub(super) index: usize,
+}
+
+/// Returns the tools that use a path, by its key.
+pub(super) fn users_of(users: &BTreeSet<(u64, Slot)>, key: u64) -> impl Iterator<Item = Slot> {
+    let first = Slot { source: Sources::new().id_ahead(0), index: 0 };
+    users.range((key, first)..).take_while(move |(of, _)| *of == key).map(|(_, slot)| *slot)
 }
 
 /// The file of a script or module, not yet bound to a tool.
@@ -67,6 +98,8 @@ impl ScriptFile {
 
 /// The script lookup of a tool, with everything that its result depends on.
 pub(super) struct CachedTool {
+    /// The identity of the definition, which is the key of the entry.
+    pub(super) definition: Definition,
     pub(super) tool: Arc<Tool>,
     pub(super) root: Arc<Path>,
     /// The paths at which the script may be.
@@ -82,13 +115,10 @@ pub(super) struct CachedTool {
     pub(super) is_clean: bool,
 }
 
-/// A load that can be the start of the next one.
-pub(super) struct LastLoad {
-    pub(super) load: Load,
-    /// The indices of the tools that depend on a path, by the key of the path.
-    pub(super) users: HashMap<u64, Vec<usize>>,
-    /// Whether it was made from the load before it.
-    pub(super) is_reused: bool,
+/// Returns the key of a definition in the cache of scripts. An entry holds its definition, so that the address is not used
+/// for another one.
+pub(super) fn address(definition: &Definition) -> usize {
+    Arc::as_ptr(definition).addr()
 }
 
 /// The result of looking up the script of a tool.

@@ -1,109 +1,200 @@
-//! Spec files: reads, parses and lowers them, and collects the definitions of all files.
+//! Spec files: reads those of a load, and collects their definitions.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deftool_lang::diagnostic::{Diagnostic, Severity};
-use deftool_lang::schema::check_tool;
-use deftool_lang::schema::rules::INVALID_PATTERN;
-use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
-use deftool_lang::spec::{FileKind, Tool, ToolForms, ToolSelection, WorkerSpec, Wrapper, lower_selected};
-use deftool_lang::syntax::parse;
-use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
-use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
-use deftool_process::files::BYTE_ORDER_MARK;
+use deftool_lang::diagnostic::Diagnostic;
+use deftool_lang::spec::{FileKind, Tool, ToolForms, ToolKind, ToolSelection, WorkerSpec, Wrapper};
+use deftool_lang::text::{Location, SourceId, Sources, Span, Spanned, one_line};
 
-use super::cache::{Cache, CachedFile};
-use super::directives::read_directives;
+use super::cache::Cache;
 use super::discover::resolve_inputs;
 use super::levels::Levels;
-use super::model::SpecFile;
-use super::names;
-use super::read::{Known, MAX_BYTES, SourceText, read_source};
+use super::model::{Slot, SpecFile};
+use super::read::{Known, SourceText, read_source};
 use super::snapshot::Snapshot;
-use super::wrappers::report_wrappers;
+use super::spec_file::Reading;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
 use crate::paths::{display_name, is_code};
 use crate::{parallel, rules};
 
-/// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
-/// projects that are read completely.
-pub(super) fn read_specs(
-    cache: &Cache,
-    inputs: &[Input],
-    whole: &HashSet<&Path>,
-    from: &Path,
-) -> Result<(Load, Levels), ProjectError> {
-    let mut paths = HashMap::new();
-    let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
-    let mut levels = Levels::default();
-    let mut skipped = Vec::new();
-    let mut wrappers: Vec<(SourceId, Wrapper)> = Vec::new();
-    let mut preset_tools = Vec::new();
-    let mut files: Vec<FileToRead> = Vec::new();
-    let mut roots: Vec<Arc<Path>> = Vec::new();
-    for input in inputs {
-        let root = input.root.as_deref().map(|root| {
-            let known = roots.iter().find(|known| ***known == *root).map(Arc::clone);
-            known.unwrap_or_else(|| {
-                let root: Arc<Path> = Arc::from(root);
-                roots.push(Arc::clone(&root));
-                root
-            })
-        });
-        files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
-        if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
-            let others = other_files(input, &cache.overlay)?.into_iter();
-            files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
+/// The spec files of a load.
+pub(super) struct Specs {
+    /// A load with the sources of the files, without their definitions and findings.
+    base: Load,
+    /// The files, by the positions of their source ids.
+    files: Vec<ListedSpec>,
+    /// The findings about links out of the project.
+    outside: Vec<Diagnostic>,
+}
+
+/// A spec file, as it was listed and read.
+struct ListedSpec {
+    path: PathBuf,
+    reason: Reason,
+    file: Arc<SpecFile>,
+}
+
+/// The parts of all files that only the rules for several files use.
+#[derive(Default)]
+pub(super) struct Loose {
+    /// The tools that were not selected, with their project.
+    pub(super) skipped: Vec<(Arc<Path>, ToolKind, String)>,
+    pub(super) wrappers: Vec<(SourceId, Wrapper)>,
+    pub(super) preset_tools: Vec<(SourceId, Spanned<String>)>,
+    pub(super) long_results: Vec<Arc<Tool>>,
+}
+
+impl Specs {
+    /// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
+    /// projects that are read completely.
+    pub(super) fn read(
+        cache: &Cache,
+        inputs: &[Input],
+        whole: &HashSet<&Path>,
+        from: &Path,
+    ) -> Result<Self, ProjectError> {
+        let mut base = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
+        let mut listed: Vec<FileToRead> = Vec::new();
+        let mut roots: Vec<Arc<Path>> = Vec::new();
+        for input in inputs {
+            let root = input.root.as_deref().map(|root| {
+                let known = roots.iter().find(|known| ***known == *root).map(Arc::clone);
+                known.unwrap_or_else(|| {
+                    let root: Arc<Path> = Arc::from(root);
+                    roots.push(Arc::clone(&root));
+                    root
+                })
+            });
+            listed.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
+            if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
+                let others = other_files(input, &cache.overlay)?.into_iter();
+                listed.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
+            }
         }
+        let read = read_files(cache, &listed, whole, from, &mut base.tool_forms);
+        let mut files = Vec::with_capacity(listed.len());
+        let mut paths = HashMap::new();
+        for ((root, path, reason), file) in listed.into_iter().zip(read) {
+            let file = file?;
+            let source = base.add_source(file.source.clone(), root.as_ref());
+            if reason != Reason::Settings {
+                base.checked.push(source);
+                paths.extend(file.is_lossless.then(|| (source, path.clone())));
+            }
+            files.push(ListedSpec { path, reason, file });
+        }
+        let mut outside = Vec::new();
+        for input in inputs {
+            for OutsideLink { path, why } in &input.outside {
+                let file = SourceText::empty(path).into_source(base.sources.id_ahead(0), from).0;
+                let root =
+                    input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
+                let source = base.add_source(file, root);
+                base.checked.push(source);
+                outside.push(unreadable(source, &display_name(path, from), why));
+            }
+        }
+        base.files = Arc::new(paths);
+        Ok(Self { base, files, outside })
     }
-    let loaded = read_files(cache, &files, whole, from, &mut load.tool_forms);
-    for ((root, path, reason), file) in files.into_iter().zip(loaded) {
-        // In a load that is not repeated, this is the only reference.
-        let file = Arc::unwrap_or_clone(file?);
-        let source = load.add_source(file.source, root.as_ref());
-        levels.settings.extend(file.levels.settings);
-        if reason != Reason::Checked {
-            levels.context_files.insert(source, Vec::new());
-        }
-        if reason == Reason::Settings {
-            continue;
-        }
-        levels.allows.extend(file.levels.allows);
-        load.checked.push(source);
-        paths.extend(file.is_lossless.then_some((source, path)));
-        load.tools.extend(file.tools);
-        load.workers.extend(file.workers);
-        load.mcp_servers.extend(file.mcp_servers);
-        load.dialects.extend(file.dialects);
-        if let Some(root) = &root {
-            skipped.extend(file.skipped.into_iter().map(|(kind, name)| (Arc::clone(root), kind, name)));
-        }
-        load.findings.extend(file.findings);
-        wrappers.extend(file.wrappers.into_iter().map(|wrapper| (source, wrapper)));
-        preset_tools.extend(file.preset_tools.into_iter().map(|name| (source, name)));
+
+    /// Returns the source ids of the spec files.
+    pub(super) fn ids(&self) -> impl Iterator<Item = SourceId> {
+        self.files.iter().map(|listed| listed.file.id)
     }
-    for input in inputs {
-        for OutsideLink { path, why } in &input.outside {
-            let file = SourceText::empty(path).into_source(load.sources.id_ahead(0), from).0;
-            let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
-            let source = load.add_source(file, root);
-            load.checked.push(source);
-            load.findings.push(unreadable(source, &display_name(path, from), why));
-        }
+
+    /// Returns the paths of the spec files with their source ids.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&Path, SourceId)> {
+        self.files.iter().map(|listed| (&*listed.path, listed.file.id))
     }
-    load.files = Arc::new(paths);
-    report_wrappers(&mut load, &wrappers);
-    names::report_duplicates(&mut load);
-    names::report_unknown_worker_tools(&mut load, &skipped, whole);
-    let mut findings = names::near_names(&load);
-    findings.extend(rules::unknown_preset_tool::check(&load, &preset_tools));
-    findings.extend(names::unknown_targets(&load));
-    findings.extend(rules::long_result::check(&load, whole));
-    load.findings.append(&mut findings);
-    load.sort_findings();
-    Ok((load, levels))
+
+    /// Returns the file of a source.
+    pub(super) fn file(&self, source: SourceId) -> Option<&Arc<SpecFile>> {
+        self.files.get(source.index()).map(|listed| &listed.file)
+    }
+
+    /// Returns the tools that a file adds to the load, as the file alone defines them.
+    pub(super) fn tools_of(&self, source: SourceId) -> &[Arc<LoadedTool>] {
+        let listed = self.files.get(source.index()).filter(|listed| listed.reason != Reason::Settings);
+        listed.map_or(&[], |listed| &listed.file.tools)
+    }
+
+    /// Returns the tool at a place, as its file alone defines it.
+    pub(super) fn tool(&self, slot: Slot) -> Option<&Arc<LoadedTool>> {
+        self.tools_of(slot.source).get(slot.index)
+    }
+
+    /// Returns the project folder of a file.
+    pub(super) fn root_of(&self, source: SourceId) -> Option<&Path> {
+        self.base.root_of(source)
+    }
+
+    /// Returns a number that identifies the project of a file.
+    pub(super) fn project_of(&self, source: SourceId) -> Option<usize> {
+        self.base.project_of(source)
+    }
+
+    /// Whether a file may contain tools among other code.
+    pub(super) fn is_code(&self, source: SourceId) -> bool {
+        self.file(source).is_some_and(|file| FileKind::of_name(&file.source.name).is_code())
+    }
+
+    /// Reads a file of a single project again. Returns `None` if other files depend on more than its tools, or if it cannot
+    /// be read.
+    pub(super) fn read_again(&self, cache: &Cache, source: SourceId, from: &Path) -> Option<Arc<SpecFile>> {
+        let ListedSpec { path, file: before, .. } = self.files.get(source.index())?;
+        let now =
+            read_spec(cache, (path.as_path(), Known::File), source, from, &self.base.tool_forms).ok()?;
+        let declares = |file: &SpecFile| {
+            file.parts.levels.settings.iter().any(|settings| !settings.tool_forms.is_empty())
+        };
+        (!declares(&now) && !declares(before)).then_some(now)
+    }
+
+    /// Replaces a file.
+    pub(super) fn replace(&mut self, source: SourceId, file: Arc<SpecFile>) {
+        let Some(listed) = self.files.get_mut(source.index()) else { return };
+        Arc::make_mut(&mut self.base.sources).replace(source, file.source.clone());
+        if file.is_lossless != listed.file.is_lossless {
+            let paths = Arc::make_mut(&mut self.base.files);
+            paths.remove(&source);
+            paths.extend(file.is_lossless.then(|| (source, listed.path.clone())));
+        }
+        listed.file = file;
+    }
+
+    /// Returns the load with the definitions and findings of each file alone.
+    pub(super) fn assemble(&self, tools: Vec<Arc<LoadedTool>>) -> (Load, Levels, Loose) {
+        let mut load = Load { tools, findings: self.outside.clone(), ..self.base.clone() };
+        let (mut levels, mut loose) = (Levels::default(), Loose::default());
+        for ListedSpec { reason, file, .. } in &self.files {
+            let SpecFile { id, parts, .. } = &**file;
+            levels.settings.extend_from_slice(&parts.levels.settings);
+            if *reason != Reason::Checked {
+                levels.context_files.insert(*id, Vec::new());
+            }
+            if *reason == Reason::Settings {
+                continue;
+            }
+            levels.allows.extend_from_slice(&parts.levels.allows);
+            load.workers.extend_from_slice(&parts.workers);
+            load.mcp_servers.extend_from_slice(&parts.mcp_servers);
+            load.dialects.extend_from_slice(&parts.dialects);
+            load.findings.extend_from_slice(&parts.findings);
+            if !parts.skipped.is_empty()
+                && let Some(root) = self.base.roots.get(id)
+            {
+                let skipped = parts.skipped.iter();
+                loose.skipped.extend(skipped.map(|(kind, name)| (Arc::clone(root), *kind, name.clone())));
+            }
+            loose.wrappers.extend(parts.wrappers.iter().map(|wrapper| (*id, wrapper.clone())));
+            loose.preset_tools.extend(parts.preset_tools.iter().map(|name| (*id, name.clone())));
+            loose.long_results.extend_from_slice(&parts.long_results);
+        }
+        (load, levels, loose)
+    }
 }
 
 /// A spec file with its project.
@@ -132,7 +223,7 @@ fn read_files(
     };
     let mut loaded = read(false, &forms);
     for ((root, ..), file) in files.iter().zip(&loaded) {
-        let settings = file.iter().flatten().flat_map(|file| &file.levels.settings);
+        let settings = file.iter().flatten().flat_map(|file| &file.parts.levels.settings);
         for settings in settings.filter(|settings| !settings.tool_forms.is_empty()) {
             forms.entry(root.clone()).or_default().add(settings);
             all_forms.add(settings);
@@ -157,8 +248,8 @@ pub fn read_tool_forms(input: &Input) -> ToolForms {
     let files: Vec<&PathBuf> = input.files.iter().chain(&others).filter(|path| !is_code(path)).collect();
     let settings = parallel::map(&files, |_, path| {
         let text = read_source(path).ok().filter(|text| text.contains("defproject"))?;
-        let selection = (&ToolSelection::none(), &ToolForms::default());
-        Some(SpecFile::of(text, Sources::new().id_ahead(0), path, selection).levels.settings)
+        let (id, none) = (Sources::new().id_ahead(0), ToolSelection::none());
+        Some(SpecFile::of(text, id, path, &Reading::once(&none)).parts.levels.settings)
     });
     settings.iter().flatten().flatten().for_each(|settings| forms.add(settings));
     forms
@@ -174,8 +265,7 @@ pub(crate) fn read_workers(root: &Path, from: &Path) -> Result<Vec<WorkerSpec>, 
     let workers = parallel::map(&files, |_, path| {
         let text = read_source(path).ok().filter(|text| text.contains("defworker"))?;
         let id = Sources::new().id_ahead(0);
-        let selection = (&ToolSelection::none(), &ToolForms::default());
-        Some(SpecFile::of(text, id, from, selection).workers)
+        Some(SpecFile::of(text, id, from, &Reading::once(&ToolSelection::none())).parts.workers)
     });
     Ok(workers.into_iter().flatten().flatten().collect())
 }
@@ -217,125 +307,22 @@ fn read_spec(
     from: &Path,
     forms: &ToolForms,
 ) -> Result<Arc<SpecFile>, ProjectError> {
-    let make = |bytes| {
+    let make = |bytes, before: Option<&SpecFile>| {
         let text = SourceText::of_bytes(path.to_owned(), bytes);
-        SpecFile::of(text, id, from, (&cache.selection, forms))
+        let is_repeated = !cache.is_single_load();
+        let reading = Reading { selection: &cache.selection, forms: Some(forms), before, is_repeated };
+        SpecFile::of(text, id, from, &reading)
     };
-    let fits = |file: &SpecFile| file.id == id && file.forms == *forms;
+    let fits = |file: &SpecFile| file.id == id && file.tool_forms == *forms;
     match cache.read(&cache.specs, (path, known), fits, make) {
         Ok(file) => Ok(file),
         // Keep going: the file's tools stay as they were, and the other files are loaded.
         Err(error) if cache.keeps_going => {
             let mut file = SpecFile::empty(SourceText::empty(path).into_source(id, from).0, id);
-            file.findings.push(unreadable(id, &file.source.name, &error.to_string()));
+            file.parts.findings.push(unreadable(id, &file.source.name, &error.to_string()));
             Ok(Arc::new(file))
         }
         Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
-    }
-}
-
-impl CachedFile for SpecFile {
-    const MAX_READ: u64 = MAX_BYTES + 1;
-    const IS_SHARED: bool = false;
-
-    fn matches_bytes(&self, bytes: &[u8]) -> bool {
-        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        self.is_lossless && self.source.text.as_bytes() == bytes
-    }
-}
-
-impl SpecFile {
-    fn empty(source: SourceFile, id: SourceId) -> Self {
-        Self {
-            id,
-            source,
-            is_lossless: false,
-            tools: Vec::new(),
-            workers: Vec::new(),
-            mcp_servers: Vec::new(),
-            dialects: Vec::new(),
-            wrappers: Vec::new(),
-            preset_tools: Vec::new(),
-            forms: ToolForms::default(),
-            skipped: Vec::new(),
-            findings: Vec::new(),
-            levels: Levels::default(),
-        }
-    }
-
-    fn of(
-        text: SourceText,
-        id: SourceId,
-        from: &Path,
-        (selection, forms): (&ToolSelection, &ToolForms),
-    ) -> Self {
-        let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
-        let (source, damage) = text.into_source(id, from);
-        let mut file = Self { is_lossless, forms: forms.clone(), ..Self::empty(source, id) };
-        if is_text {
-            load_text(&mut file, id, damage.as_ref(), selection);
-        }
-        // Code without tools may have any encoding.
-        let is_spec = !FileKind::of_name(&file.source.name).is_code() || !file.tools.is_empty();
-        file.findings.extend(damage.filter(|_| is_spec));
-        file
-    }
-}
-
-/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
-fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, selection: &ToolSelection) {
-    let file = &load.source;
-    let start = Location { source: id, span: Span::default() };
-    load.findings.extend(rules::empty_file::check(start, &file.text));
-    let kind = FileKind::of_name(&file.name);
-    let code = kind.code_of(&file.text);
-    let (tree, syntax_findings) = parse(id, &code);
-    let (mut definitions, mut findings) = lower_selected(id, &code, &tree, kind, selection, &load.forms);
-    let mut directives = read_directives(id, &code, &tree);
-    directives.keep_whole(id, definitions.spans());
-    load.levels.allows.append(&mut directives.allows);
-    load.findings.append(&mut directives.findings);
-    definitions.retain(|span| !directives.skip(span));
-    findings.retain(|finding| !directives.skip(finding.primary.span));
-    // An unbalanced form affects everything after it, so these findings are kept.
-    let matters = |finding: &Diagnostic| *finding.rule == UNCLOSED || *finding.rule == STRAY_CLOSER;
-    load.findings.extend(syntax_findings.into_iter().filter_map(|mut finding| {
-        if directives.skip(finding.primary.span) {
-            finding.fix = None;
-            return matters(&finding).then_some(finding);
-        }
-        Some(finding)
-    }));
-    let lone = lone_backslashes(&findings);
-    load.findings.extend(findings);
-    let is_damaged =
-        |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
-    load.levels.settings.extend(definitions.settings);
-    load.mcp_servers.extend(definitions.mcp_servers);
-    load.dialects.extend(definitions.dialects);
-    load.skipped = definitions.skipped;
-    load.wrappers = definitions.wrappers;
-    load.preset_tools = definitions.preset_tools;
-    for worker in definitions.workers {
-        let valid = worker.valid && !is_damaged(worker.span);
-        load.workers.push(WorkerSpec { valid, ..worker });
-    }
-    let name: Arc<str> = Arc::from(file.name.as_str());
-    for tool in definitions.tools {
-        let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
-        // Errors in the form itself are already reported.
-        if tool.valid {
-            let mut findings = check_tool(&tool);
-            findings.retain(|finding| {
-                *finding.rule != INVALID_PATTERN || !contains_lone_backslash(&lone, finding.primary.span)
-            });
-            tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
-            load.findings.extend(findings);
-        }
-        load.tools.push(Arc::new(LoadedTool::new(Arc::new(tool), Arc::clone(&name))));
-    }
-    for finding in &mut load.findings {
-        finding.fix.take_if(|fix| !kind.contains_fix(&file.text, &code, fix));
     }
 }
 

@@ -1,5 +1,6 @@
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, rule};
 use deftool_lang::schema::longest_returned_string;
@@ -26,10 +27,9 @@ rule! {
     pub(crate) LONG_RESULT, "DT317", "long-result", Warning
 }
 
-/// Checks the tools of the projects that are read completely: the limit may depend on the workers.
-pub(crate) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
-    let tools = load.tools.iter().map(|loaded| &*loaded.tool);
-    let findings = tools.filter(|tool| tool.kind == ToolKind::Normal).filter_map(|tool| {
+/// Checks `tools` of the projects that are read completely: the limit may depend on the workers.
+pub(crate) fn check(load: &Load, tools: &[Arc<Tool>], whole: &HashSet<&Path>) -> Vec<Diagnostic> {
+    let findings = tools.iter().filter(|tool| tool.kind == ToolKind::Normal).filter_map(|tool| {
         let (length, span) = longest_returned_string(tool)?;
         let root = load.root_of(tool.source).filter(|root| whole.contains(root))?;
         let limit = max_result(load, root, tool);

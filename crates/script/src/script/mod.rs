@@ -20,7 +20,7 @@ pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
 pub use module::{MAX_MODULES, Module, Require, find_requires, module_path};
 pub use test_uses::{ArgumentKey, LoadedName, TestUses, find_mentions, is_variable_name, test_uses};
-pub use tokens::{Word, comments, count_word, words};
+pub use tokens::{Word, comments, count_word, is_in_string, words};
 
 use self::compile::Compiled;
 use crate::permission::ScriptPermissions;

@@ -222,6 +222,26 @@ pub fn comments(source: &str) -> Vec<Span> {
     Lexer::new(source).filter(|token| token.kind == TokenKind::Comment).map(|token| token.span).collect()
 }
 
+/// Returns whether `offset` is between the quotation marks of a string of `source`, or in an unclosed one.
+pub fn is_in_string(source: &str, offset: usize) -> bool {
+    let mut lexer = Lexer::new(source);
+    let mut start = lexer.at;
+    while let Some(token) = lexer.next() {
+        let end = lexer.at;
+        if matches!(token.kind, TokenKind::PlainString | TokenKind::OtherString) && offset <= end {
+            let text = source.get(start..end).unwrap_or_default().trim_start();
+            let start = end - text.len();
+            let is_closed = text.len() > 1 && text.ends_with(['"', '\'', '`', ']', '{']);
+            return start < offset && (offset < end || !is_closed);
+        }
+        if offset <= end {
+            return false;
+        }
+        start = end;
+    }
+    false
+}
+
 /// Reads the tokens and comments of a source.
 struct Lexer<'s> {
     source: &'s str,

@@ -90,6 +90,19 @@ pub fn lower_selected(
     selection: &ToolSelection,
     forms: &ToolForms,
 ) -> (Definitions, Vec<Diagnostic>) {
+    lower_unknown(source, text, tree, kind, selection, forms, &|_| false)
+}
+
+/// Like [`lower_selected`], without the top-level forms whose definitions and findings the caller knows.
+pub fn lower_unknown(
+    source: SourceId,
+    text: &str,
+    tree: &Tree,
+    kind: FileKind,
+    selection: &ToolSelection,
+    forms: &ToolForms,
+    is_known: &dyn Fn(Span) -> bool,
+) -> (Definitions, Vec<Diagnostic>) {
     let mut lowerer = Lowerer { is_code: kind.is_code(), ..Lowerer::new(source) };
     let indirect = if kind.is_code() { Indirect::of(tree, text, forms) } else { Indirect::default() };
     let mut definitions = Definitions::default();
@@ -105,6 +118,9 @@ pub fn lower_selected(
     while let Some((node, place)) = pending.pop() {
         let Place { is_quoted, in_test, .. } = place;
         after_loose &= !names_form(tree, node);
+        if is_known(tree.span(node)) {
+            continue;
+        }
         let in_table = indirect.plists.get(&node).copied();
         let is_evaluated = place.is_evaluated && !is_quoted;
         // A wrapper passes its parameters on; the tools are in its calls.

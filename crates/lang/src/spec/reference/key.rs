@@ -49,7 +49,7 @@ pub enum Plist {
 
 impl Plist {
     /// Returns the owner of the keys, with its article.
-    pub(in crate::spec) fn describe(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Tool | Self::Exit => "a tool",
             Self::Worker => "a worker",
@@ -136,6 +136,39 @@ pub enum KeyValue {
     Confirm,
     /// Any value.
     Any,
+}
+
+impl KeyValue {
+    /// Returns the shape of the values, for people.
+    pub fn shape(&self) -> String {
+        let fixed = match self {
+            Self::Text => "\"text\"",
+            Self::Flag => "t|nil",
+            Self::JsonFlag => "t|:json-false",
+            Self::Number => "number",
+            Self::Quantity => "\"quantity\"",
+            Self::Words(words) => return words.join("|"),
+            Self::WordList(words) => return format!("[{}…]", words.join("|")),
+            Self::Status => "status",
+            Self::Statuses => "[status…]",
+            Self::Dialect => "dialect",
+            Self::Strings(_) => "\"word\"",
+            Self::Type => "type",
+            Self::Script => "\"path\"",
+            Self::Tools(_) => "[\"tool\"…]",
+            Self::Rules => "[rule…]",
+            Self::Previews => "(feature…)",
+            Self::List => "[\"text\"…]",
+            Self::Plist(_) => "(…)",
+            Self::Plists(_) => "((…)…)",
+            Self::VectorOf(_) => "[(…)…]",
+            Self::Named(_) => "(:name (…)…)",
+            Self::Calls => "[(:argument value…)…]",
+            Self::Confirm => "t|(:when condition…)",
+            Self::Any => "value",
+        };
+        String::from(fixed)
+    }
 }
 
 pub(super) const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {

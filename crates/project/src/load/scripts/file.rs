@@ -52,7 +52,7 @@ pub(crate) fn read_script(
     if known != Known::PlainFile {
         check_inside(root, path)?;
     }
-    let make = |bytes: Vec<u8>| {
+    let make = |bytes: Vec<u8>, _: Option<&ScriptFile>| {
         let requires = find_requires(&bytes);
         ScriptFile::new(Script::new("", display_name(path, from), bytes), requires)
     };

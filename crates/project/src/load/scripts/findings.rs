@@ -16,8 +16,6 @@ use super::loose::report_loose;
 use super::unused::UnusedScripts;
 use crate::load::cache::Cache;
 use crate::load::model::{CachedTool, ModuleFault, ModuleProblem, ScriptLocation, ScriptLookup};
-use crate::load::named::NamedScripts;
-use crate::load::snapshot::Snapshot;
 use crate::model::{Load, ScriptState};
 use crate::paths::display_name;
 use crate::rules;
@@ -37,14 +35,7 @@ pub(super) struct ScriptReporter<'f> {
 
 impl<'f> ScriptReporter<'f> {
     /// Creates a reporter. File names in messages are relative to `from`.
-    pub(super) fn new(
-        load: &Load,
-        tools: &[Option<CachedTool>],
-        (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
-        snapshot: &Snapshot,
-        from: &'f Path,
-    ) -> Self {
-        let unused = UnusedScripts::of(load, tools, (whole, named), snapshot);
+    pub(super) fn new(unused: UnusedScripts, from: &'f Path) -> Self {
         Self {
             from,
             unused,

@@ -9,17 +9,18 @@ use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions};
 use super::file::{access_error, read_script, script_candidates};
 use crate::load::cache::{Cache, key_of};
 use crate::load::model::{CachedTool, ScriptLocation, ScriptLookup, Unit};
-use crate::model::{Load, is_same_script};
+use crate::model::{Load, LoadedTool, is_same_script};
 
 impl CachedTool {
-    /// Looks up the script of `tool`. Returns `previous` as its script if nothing changed.
+    /// Looks up the script of a tool. Returns `previous` as its script if nothing changed.
     pub(super) fn look_up(
         cache: &Cache,
-        tool: &Arc<Tool>,
+        loaded: &LoadedTool,
         root: &Arc<Path>,
         previous: Option<&Arc<Script>>,
         from: &Path,
     ) -> Self {
+        let tool = &loaded.tool;
         let candidates = script_candidates(root, tool);
         let mut unit = Unit::default();
         let lookup = match ScriptLocation::among(&candidates, cache) {
@@ -59,17 +60,23 @@ impl CachedTool {
         cache.add_dependencies(all());
         let keys = all().map(|path| key_of(path)).collect();
         let external = all().filter(|path| !cache.snapshot().covers(path)).cloned().collect();
-        let (tool, root) = (Arc::clone(tool), Arc::clone(root));
-        Self { tool, root, candidates, lookup, unit, external, keys, is_clean: false }
+        let (definition, tool, root) = (Arc::clone(loaded.definition()), Arc::clone(tool), Arc::clone(root));
+        Self { definition, tool, root, candidates, lookup, unit, external, keys, is_clean: false }
+    }
+
+    /// Returns whether the result depends on more than the files in `keys`: on similar names, or on an error of the file
+    /// system.
+    pub(in crate::load) fn depends_on_other_files(&self) -> bool {
+        self.unit.has_missing_modules() || matches!(self.lookup, ScriptLookup::Unreadable(..))
     }
 
     /// Returns whether a new lookup would have the same result.
     pub(super) fn is_current(&self, cache: &Cache, load: &Load, from: &Path) -> bool {
-        if load.roots.get(&self.tool.source) != Some(&self.root) || self.unit.has_missing_modules() {
+        if load.roots.get(&self.tool.source) != Some(&self.root) || self.depends_on_other_files() {
             return false;
         }
         if !cache.may_have_changed(&self.keys) {
-            return !matches!(self.lookup, ScriptLookup::Unreadable(..));
+            return true;
         }
         let is_found = match &self.lookup {
             ScriptLookup::Missing => ScriptLocation::among(&self.candidates, cache).is_none(),

@@ -2,7 +2,8 @@
 //! them.
 //!
 //! Lookup runs in parallel. Findings are reported in the order of the tools. A tool with unchanged spec, script and
-//! modules is not checked again and keeps its `Arc<Script>`, which owns the cached Lua states.
+//! modules is not checked again and keeps its `Arc<Script>`, which owns the cached Lua states. Tools with findings are
+//! reported in each load, because a finding in a shared file is reported for the first tool that uses it.
 
 mod contracts;
 mod file;
@@ -15,7 +16,7 @@ mod test_scripts;
 mod types;
 mod unused;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +27,9 @@ use deftool_script::Script;
 use self::file::find_script;
 use self::findings::ScriptReporter;
 use super::cache::Cache;
-use super::model::{CachedTool, LastLoad, Unit};
+use super::model::{CachedTool, Slot, Unit, address};
 use super::named::NamedScripts;
+use super::state::{LoadState, Update};
 use crate::model::{Load, LoadedTool, ScriptState, ToolOrigin};
 use crate::parallel;
 
@@ -36,122 +38,110 @@ pub use file::script_candidates;
 pub(crate) use lookup::resolve_permissions;
 pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;
+pub(super) use unused::UnusedScripts;
 
-/// Loads the scripts of all normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
+/// Loads the scripts of the changed normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
 /// `named`.
 pub(super) fn load_scripts(
     cache: &mut Cache,
     load: &mut Load,
+    update: &mut Update,
     (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
     from: &Path,
 ) {
     // Without the other tools it is unknown which scripts are used, and some tools need no scan.
     let none = (HashSet::new(), NamedScripts::default());
     let (whole, named) = if cache.selection.is_all() { (whole, named) } else { (&none.0, &none.1) };
-    if cache.selection.is_all() {
+    if cache.selection.is_all() && update.has_other_changes {
         let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
         for root in roots.into_iter().chain(whole.iter().copied()).chain(named.roots()) {
             cache.scan_scripts(root);
         }
     }
-    let mut previous = std::mem::take(&mut cache.tools);
-    let mut known = Vec::with_capacity(load.tools.len());
-    let mut unknown = Vec::new();
-    for (index, loaded) in load.tools.iter().enumerate() {
-        let cached = previous.remove(&address(&loaded.tool));
-        let is_current = cached.as_ref().is_some_and(|cached| cached.is_current(cache, load, from));
-        // An invalid spec is already reported, and a problem with its script may be a consequence.
-        let has_script = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
-        let root = load.roots.get(&loaded.tool.source).filter(|_| has_script);
-        if let Some(root) = root.filter(|_| !is_current) {
-            unknown.push((index, &loaded.tool, root));
-        }
-        match cached {
-            Some(cached) if is_current => known.push(Some(cached)),
-            Some(cached) => {
-                previous.insert(address(&loaded.tool), cached);
-                known.push(None);
-            }
-            None => known.push(None),
-        }
+    let looked_up = look_up(cache, load, update, from);
+    let keys = |(slot, cached): &(Slot, Option<CachedTool>)| {
+        let loaded = load.tools.get(update.state.position(*slot));
+        let candidates = || loaded.map_or_else(Vec::new, |loaded| update.state.candidate_keys(*slot, loaded));
+        let keys = cached.as_ref().map_or_else(candidates, |cached| cached.keys.clone());
+        keys.into_iter().map(|key| (key, *slot)).collect::<Vec<_>>()
+    };
+    let used = looked_up.iter().flat_map(keys).collect();
+    let has_other_users = update.set_used(used);
+    let LoadState { users, unclean, unused, .. } = &mut update.state;
+    if has_other_users || update.has_other_changes || unused.is_none() {
+        *unused = Some(UnusedScripts::of(users, (whole, named), cache.snapshot()));
     }
-    // Spec and script must be consistent, so the spec must not change during the load.
-    cache.add_dependencies(unknown.iter().filter_map(|(_, tool, _)| load.files.get(&tool.source)));
-    let previous: HashMap<&str, &Arc<Script>> =
-        previous.values().filter_map(CachedTool::named_script).collect();
-    let lookup = parallel::map(&unknown, |_, (_, tool, root)| {
-        let previous = previous.get(tool.name.value.as_str()).copied();
-        CachedTool::look_up(cache, tool, root, previous, from)
-    });
-    for ((index, ..), lookup) in unknown.into_iter().zip(lookup) {
-        if let Some(slot) = known.get_mut(index) {
-            *slot = Some(lookup);
-        }
-    }
-    let mut reporter = ScriptReporter::new(load, &known, (whole, named), cache.snapshot(), from);
+    let mut reporter = ScriptReporter::new(unused.clone().unwrap_or_default(), from);
+    let mut to_report: BTreeMap<Slot, CachedTool> = BTreeMap::new();
+    to_report.extend(looked_up.into_iter().filter_map(|(slot, cached)| Some((slot, cached?))));
     let mut tools = std::mem::take(&mut load.tools);
-    for (loaded, cached) in tools.iter_mut().zip(known) {
-        let Some(mut cached) = cached else { continue };
+    for slot in std::mem::take(unclean) {
+        let loaded = tools.get(update.state.position(slot));
+        let cached = loaded.and_then(|loaded| cache.tools.remove(&address(loaded.definition())));
+        to_report.extend(cached.map(|cached| (slot, cached)));
+    }
+    for (slot, mut cached) in to_report {
+        let Some(loaded) = tools.get_mut(update.state.position(slot)) else { continue };
         let state = reporter.report(load, &mut cached);
-        Arc::make_mut(loaded).script = in_current_folder(cache, &loaded.tool, state);
-        cache.tools.insert(address(&loaded.tool), cached);
+        let state = in_current_folder(cache, &loaded.tool, state);
+        if !cached.is_clean {
+            update.state.unclean.insert(slot);
+        }
+        Arc::make_mut(loaded).script = state;
+        cache.tools.insert(address(&cached.definition), cached);
     }
     if cache.user.is_some() {
-        for loaded in &mut tools {
-            Arc::make_mut(loaded).origin = ToolOrigin::User;
+        for slot in &update.changed {
+            if let Some(loaded) = tools.get_mut(update.state.position(*slot)) {
+                Arc::make_mut(loaded).origin = ToolOrigin::User;
+            }
         }
     }
     load.tools = tools;
     reporter.finish(cache, load);
-    load.sort_findings();
 }
 
-/// Makes the next load from the last one if only scripts and modules changed. Returns `None` if anything else changed,
-/// or if an affected tool has or gets findings, which may depend on other tools.
-///
-/// The time depends on the number of affected tools, apart from a copy of the list of tools.
-pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
-    let mut last = cache.last.take()?;
-    let mut affected = BTreeSet::new();
-    for key in cache.changed()? {
-        affected.extend(last.users.get(&key)?);
-    }
-    let of_index = |index: usize| cache.tools.get(&address(&last.load.tools.get(index)?.tool));
-    let affected: Vec<(usize, &CachedTool)> =
-        affected.into_iter().map(|index| Some((index, of_index(index)?))).collect::<Option<_>>()?;
-    if !affected.iter().all(|(_, cached)| cached.is_clean) {
-        return None;
-    }
-    cache
-        .add_dependencies(affected.iter().filter_map(|(_, cached)| last.load.files.get(&cached.tool.source)));
-    let lookups = parallel::map(&affected, |_, (_, cached)| {
-        let script = cached.named_script().map(|(_, script)| script);
-        CachedTool::look_up(cache, &cached.tool, &cached.root, script, from)
-    });
-    let is_same_unit = |((_, before), now): (&(usize, &CachedTool), &CachedTool)| before.keys == now.keys;
-    if !affected.iter().zip(&lookups).all(is_same_unit) {
-        return None;
-    }
-    let none = (HashSet::new(), NamedScripts::default());
-    let mut reporter = ScriptReporter::new(&Load::default(), &[], (&none.0, &none.1), cache.snapshot(), from);
-    let affected: Vec<usize> = affected.into_iter().map(|(index, _)| index).collect();
-    for (index, mut cached) in affected.into_iter().zip(lookups) {
-        let state = reporter.report(&mut last.load, &mut cached);
-        if !cached.is_clean {
-            return None;
+/// Looks up the scripts of the changed tools. Those that have none, and those that are reported elsewhere, are not looked
+/// up.
+fn look_up(cache: &Cache, load: &Load, update: &mut Update, from: &Path) -> Vec<(Slot, Option<CachedTool>)> {
+    let Update { state, changed, previous, .. } = update;
+    let mut known: Vec<(Slot, Option<CachedTool>)> = Vec::with_capacity(changed.len());
+    let mut unknown = Vec::new();
+    for &slot in changed.iter() {
+        known.push((slot, None));
+        let Some(loaded) = load.tools.get(state.position(slot)) else { continue };
+        // An invalid spec is already reported, and a problem with its script may be a consequence.
+        let has_script = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
+        let Some(root) = load.roots.get(&slot.source).filter(|_| has_script) else { continue };
+        let key = address(loaded.definition());
+        let is_current = previous.get(&key).is_some_and(|cached| cached.is_current(cache, load, from));
+        if !is_current {
+            unknown.push((known.len() - 1, loaded, root));
+        } else if let (Some(cached), Some(last)) = (previous.remove(&key), known.last_mut()) {
+            // The tool may be at another place in its file.
+            last.1 = Some(CachedTool { tool: Arc::clone(&loaded.tool), ..cached });
         }
-        let state = in_current_folder(cache, &cached.tool, state);
-        Arc::make_mut(last.load.tools.get_mut(index)?).script = state;
-        cache.tools.insert(address(&cached.tool), cached);
     }
-    let load = last.load.clone();
-    cache.last = Some(LastLoad { is_reused: true, ..last });
-    Some(load)
+    // Spec and script must be consistent, so the spec must not change during the load.
+    cache.add_dependencies(unknown.iter().filter_map(|(_, loaded, _)| load.files.get(&loaded.tool.source)));
+    let scripts: HashMap<&str, &Arc<Script>> =
+        previous.values().filter_map(CachedTool::named_script).collect();
+    let lookups = parallel::map(&unknown, |_, (_, loaded, root)| {
+        let before = scripts.get(loaded.tool.name.value.as_str()).copied();
+        CachedTool::look_up(cache, loaded, root, before, from)
+    });
+    for ((index, ..), lookup) in unknown.into_iter().zip(lookups) {
+        if let Some((_, cached)) = known.get_mut(index) {
+            *cached = Some(lookup);
+        }
+    }
+    known
 }
 
 /// Returns the paths of the script of a tool and of its modules.
 pub(super) fn files_of(cache: &Cache, root: &Path, loaded: &LoadedTool, from: &Path) -> Vec<PathBuf> {
-    let cached = cache.tools.get(&address(&loaded.tool)).map(|cached| cached.unit.paths().cloned().collect());
+    let cached =
+        cache.tools.get(&address(loaded.definition())).map(|cached| cached.unit.paths().cloned().collect());
     let cached = cached.filter(|paths: &Vec<PathBuf>| !paths.is_empty());
     let read = || {
         let is_normal = loaded.tool.kind == ToolKind::Normal;
@@ -165,16 +155,6 @@ pub(super) fn files_of(cache: &Cache, root: &Path, loaded: &LoadedTool, from: &P
     cached.or_else(read).unwrap_or_default()
 }
 
-/// Keeps the load as the start of the next one.
-pub(super) fn keep_load(cache: &mut Cache, load: &Load) {
-    let mut users: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (index, loaded) in load.tools.iter().enumerate() {
-        let keys = cache.tools.get(&address(&loaded.tool)).into_iter().flat_map(|cached| &cached.keys);
-        keys.for_each(|key| users.entry(*key).or_default().push(index));
-    }
-    cache.last = Some(LastLoad { load: load.clone(), users, is_reused: false });
-}
-
 /// Returns the state of a script. A tool with `:base project` cannot run where the user is in no project or folder of one.
 fn in_current_folder(cache: &Cache, tool: &Tool, state: ScriptState) -> ScriptState {
     match (&cache.user, &state) {
@@ -184,9 +164,4 @@ fn in_current_folder(cache: &Cache, tool: &Tool, state: ScriptState) -> ScriptSt
         }
         _ => state,
     }
-}
-
-/// Returns the identity of a tool across loads. Entries with this key also hold the `Arc`, so it is not reused.
-fn address(tool: &Arc<Tool>) -> usize {
-    Arc::as_ptr(tool).addr()
 }

@@ -1,6 +1,6 @@
 //! Script files that no tool uses: leftovers, and candidates for tools without a script.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use deftool_lang::diagnostic::Severity;
 use deftool_lang::spec::{Tool, nearest};
 use deftool_lang::text::{Location, SourceFile, Span};
 
-use super::file::{read_script, script_candidates};
+use super::file::read_script;
 use crate::load::cache::{Cache, key_of};
-use crate::load::model::CachedTool;
+use crate::load::model::{Slot, users_of};
 use crate::load::named::NamedScripts;
 use crate::load::snapshot::Snapshot;
 use crate::model::Load;
@@ -21,33 +21,25 @@ use crate::rules::unused_script;
 type Unused = BTreeMap<PathBuf, String>;
 
 /// The unused files of `scripts/`, for each project that is read completely, and those that the user named.
-pub(super) struct UnusedScripts {
+#[derive(Clone, Default)]
+pub(in crate::load) struct UnusedScripts {
     by_root: HashMap<PathBuf, Unused>,
     /// These are reported even in a project with errors.
     named: HashMap<PathBuf, Unused>,
 }
 
 impl UnusedScripts {
-    pub(super) fn of(
-        load: &Load,
-        tools: &[Option<CachedTool>],
+    /// Searches for the files without one of `users`, by the keys of their paths.
+    pub(in crate::load) fn of(
+        users: &BTreeSet<(u64, Slot)>,
         (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
         snapshot: &Snapshot,
     ) -> Self {
-        // The keys of the paths that a tool uses or would use.
-        let mut taken: HashSet<u64> = HashSet::new();
-        for (loaded, cached) in load.tools.iter().zip(tools) {
-            if let Some(cached) = cached {
-                taken.extend(&cached.keys);
-            } else if let Some(root) = load.root_of(loaded.tool.source) {
-                // A broken tool, or one without a script lookup.
-                taken.extend(script_candidates(root, &loaded.tool).iter().map(|path| key_of(path)));
-            }
-        }
         let is_file = |path: &PathBuf| snapshot.listed.get(path).is_some_and(|stamp| stamp.is_file);
         // Test scripts are not used by tools.
-        let is_unused =
-            |path: &PathBuf| !taken.contains(&key_of(path)) && !is_test_script(path) && is_file(path);
+        let is_unused = |path: &PathBuf| {
+            users_of(users, key_of(path)).next().is_none() && !is_test_script(path) && is_file(path)
+        };
         let unused_in = |folder: &Path, is_wanted: &dyn Fn(&PathBuf) -> bool| -> Unused {
             let listed = snapshot.scripts.get(folder).into_iter().flatten();
             let unused = listed.filter(|path| is_unused(path) && is_wanted(path));

@@ -1,64 +1,39 @@
 //! Completion.
 
+mod comment;
+mod item;
+mod script;
+
+use std::cell::Cell;
 use std::path::Path;
 
+use deftool_lang::schema::Target;
 use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
 use deftool_lang::spec::{DIALECTS, PREVIEWS, PreviewFeature, PreviewState, ToolKind};
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
-use deftool_project::rules;
-use deftool_script::{host_tables, known_globals};
 
+use self::comment::{directives, of_rules};
+pub use self::item::{Completion, CompletionKind, Completions};
+use self::item::{choose, plain, value_snippet};
+use self::script::in_script;
+pub(crate) use self::script::{function_doc, host_function};
 use crate::outline::{Outline, Part, Role};
 use crate::project::{Language, Project};
 
-/// A text to insert.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
-    /// The text to show and to filter by.
-    pub label: String,
-    /// The kind.
-    pub kind: CompletionKind,
-    /// The documentation in Markdown. May be empty.
-    pub documentation: String,
-    /// The replaced span.
-    pub replaces: Span,
-    /// The text to insert, a snippet in the syntax of the Language Server Protocol.
-    pub snippet: String,
-}
-
-/// The kind of a completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompletionKind {
-    /// A form.
-    Form,
-    /// A key of a plist.
-    Key,
-    /// A symbol or string with a fixed meaning.
-    Value,
-    /// A type.
-    Type,
-    /// A tool.
-    Tool,
-    /// A rule.
-    Rule,
-    /// A file.
-    File,
-    /// A global of scripts.
-    Global,
-    /// A function of scripts.
-    Function,
-}
-
 /// Returns the completions at `offset`.
-pub fn completions(project: &Project, path: &Path, offset: usize) -> Vec<Completion> {
+///
+/// The text counts, and the tools of the last load: changes since then do not have to be loaded.
+pub fn completions(project: &Project, path: &Path, offset: usize) -> Completions {
     match Language::of(path) {
         Some(Language::Spec) => {
-            let completer = Outline::of(project, path).map(|outline| Completer { project, outline, offset });
-            completer.map(|completer| completer.complete()).unwrap_or_default()
+            let Some(outline) = Outline::of(project, path) else { return Completions::default() };
+            let completer = Completer { project, outline, offset, is_cut_off: Cell::new(false) };
+            let items = completer.complete();
+            Completions { items, is_incomplete: completer.is_cut_off.get() }
         }
         Some(Language::Script) => project.text(path).map(|text| in_script(&text, offset)).unwrap_or_default(),
-        None => Vec::new(),
+        None => Completions::default(),
     }
 }
 
@@ -66,14 +41,26 @@ struct Completer<'p> {
     project: &'p Project,
     outline: Outline,
     offset: usize,
+    /// Whether there are more items.
+    is_cut_off: Cell<bool>,
 }
 
 impl Completer<'_> {
     fn complete(&self) -> Vec<Completion> {
         if let Some(comment) = self.outline.comment_at(self.offset) {
-            return self.in_comment(comment);
+            let text = comment.of(&self.outline.text);
+            return self.items(directives(text, self.offset - comment.start as usize, self.offset));
         }
-        match self.outline.part_at(self.offset) {
+        if let Some(replaces) = self.outline.preset_tools_at(self.offset) {
+            return self.tools(ToolKind::Normal, replaces);
+        }
+        let part = self.outline.part_at(self.offset);
+        // A string has its own words, unless it is the value of a key.
+        let string = self.outline.string_at(self.offset);
+        if string.is_some_and(|string| part.is_none_or(|part| part.node != string)) {
+            return Vec::new();
+        }
+        match part {
             None => self.forms(),
             Some(Part { node, role, form }) => match role {
                 Role::Head => self.forms(),
@@ -83,9 +70,25 @@ impl Completer<'_> {
                 Role::Call => self.in_call(node, form),
                 Role::CallKey => self.argument_keys(self.list_of(node), self.outline.span(node), form),
                 Role::CallValue(key) => self.argument_values(key, Some(node), form),
+                Role::Names(Plist::Override) => self.in_targets(node),
+                Role::Name if self.is_in_targets(node) => {
+                    self.targets(self.list_of(node), self.outline.span(node))
+                }
                 Role::Names(_) | Role::Name => Vec::new(),
             },
         }
+    }
+
+    /// Returns the items, and notes whether there are more.
+    fn items(&self, completions: Completions) -> Vec<Completion> {
+        self.is_cut_off.set(completions.is_incomplete);
+        completions.items
+    }
+
+    /// Returns the part of the replaced text before the cursor, without a quotation mark.
+    fn typed(&self, replaces: Span) -> &str {
+        let typed = self.outline.text.get(replaces.start as usize..self.offset).unwrap_or_default();
+        typed.trim_start_matches('"')
     }
 
     /// Returns the innermost list around `node`.
@@ -190,6 +193,9 @@ impl Completer<'_> {
                     plain("argument", CompletionKind::Form, snippet, "A new argument.", replaces);
                 if is_argument { vec![completion] } else { Vec::new() }
             }
+            KeyValue::Confirm if is_sequence || self.outline.tree.kind(node) == Kind::Keyword => {
+                self.in_confirm(node, key)
+            }
             KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews | KeyValue::WordList(_) => {
                 self.elements(key, replaces)
             }
@@ -209,6 +215,17 @@ impl Completer<'_> {
                     ..one
                 };
                 elements.map(enclosed).collect()
+            }
+            KeyValue::Named(Plist::Override) => {
+                let entries = Target::ALL.map(Target::as_str).map(|name| target(name, false, self.here()));
+                let enclosed = |one: Completion| Completion { snippet: format!("({})", one.snippet), ..one };
+                entries.map(enclosed).to_vec()
+            }
+            KeyValue::Confirm => {
+                let mut found = self.atoms(key, self.here(), None);
+                let snippet = "(:when ($1))";
+                found.push(plain("(:when …)", CompletionKind::Form, snippet, key.doc, self.here()));
+                found
             }
             _ => self.atoms(key, self.here(), None),
         }
@@ -275,25 +292,17 @@ impl Completer<'_> {
             let complete = |word: &&str| plain(word, CompletionKind::Value, word, key.doc, replaces);
             return words.iter().map(complete).collect();
         }
-        let rules = rules::all().into_iter();
-        rules
-            .map(|rule| plain(rule.name, CompletionKind::Rule, rule.name, &rule.explanation(), replaces))
-            .collect()
+        self.items(of_rules(self.typed(replaces), replaces))
     }
 
     fn tools(&self, kind: ToolKind, replaces: Span) -> Vec<Completion> {
         let load = self.project.load();
         let tools = load.valid_tools().filter(|loaded| loaded.tool.kind == kind);
-        let mut found: Vec<(&str, &str)> = tools
-            .map(|loaded| (loaded.tool.name.value.as_str(), loaded.tool.description.value.as_str()))
-            .collect();
-        if kind == ToolKind::Normal {
-            found.extend(
-                load.mcp_servers
-                    .iter()
-                    .map(|server| (server.name.value.as_str(), server.description.as_str())),
-            );
-        }
+        let tools = tools.map(|loaded| (&*loaded.tool.name.value, &*loaded.tool.description.value));
+        let servers = load.mcp_servers.iter().filter(|_| kind == ToolKind::Normal);
+        let servers = servers.map(|server| (server.name.value.as_str(), server.description.as_str()));
+        let (chosen, are_all) = choose(tools.chain(servers), |(name, _)| name, self.typed(replaces));
+        self.is_cut_off.set(!are_all);
         let complete = |(name, doc): (&str, &str)| {
             let quoted = format!("\"{name}\"");
             Completion {
@@ -301,15 +310,21 @@ impl Completer<'_> {
                 ..plain(&quoted, CompletionKind::Tool, &quoted, doc, replaces)
             }
         };
-        found.into_iter().map(complete).collect()
+        chosen.into_iter().map(complete).collect()
     }
 
     fn scripts(&self, replaces: Span) -> Vec<Completion> {
-        let scripts = self.project.scripts().iter();
-        let mut names: Vec<String> =
-            scripts.filter_map(|path| Some(format!("\"scripts/{}\"", path.file_name()?.to_str()?))).collect();
-        names.sort_unstable();
-        names.iter().map(|name| plain(name, CompletionKind::File, name, "", replaces)).collect()
+        let names = self.project.scripts().iter().filter_map(|path| path.file_name()?.to_str());
+        let typed = self.typed(replaces);
+        let typed = typed.strip_prefix("scripts/").unwrap_or(typed);
+        let (mut chosen, are_all) = choose(names, |name| name, typed);
+        self.is_cut_off.set(!are_all);
+        chosen.sort_unstable();
+        let complete = |name: &str| {
+            let quoted = format!("\"scripts/{name}\"");
+            plain(&quoted, CompletionKind::File, &quoted, "", replaces)
+        };
+        chosen.into_iter().map(complete).collect()
     }
 
     fn in_call(&self, list: NodeId, form: usize) -> Vec<Completion> {
@@ -364,108 +379,56 @@ impl Completer<'_> {
         self.enum_values(self.outline.value_of(argument, "enum"), replaces)
     }
 
-    /// Completes rules in `deftool: allow(…)`.
-    fn in_comment(&self, comment: Span) -> Vec<Completion> {
-        let before = self.outline.text.get(comment.start as usize..self.offset).unwrap_or_default();
-        if !before.contains("deftool:") || !before.contains("allow(") {
-            return Vec::new();
+    /// Completes inside the list of `:targets`: another target, or the override of the last one.
+    fn in_targets(&self, list: NodeId) -> Vec<Completion> {
+        match self.outline.child_before(list, self.offset) {
+            Some(before) if self.outline.tree.kind(before) == Kind::Keyword => {
+                let doc = "The keys that are different for this target.";
+                vec![plain("override", CompletionKind::Form, "(:description \"$1\")", doc, self.here())]
+            }
+            _ => self.targets(list, self.here()),
         }
-        let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '-').next().unwrap_or_default();
-        let replaces = Span::new(self.offset - word.len(), self.offset);
-        let rules = rules::all().into_iter();
-        rules
-            .map(|rule| plain(rule.name, CompletionKind::Rule, rule.name, &rule.explanation(), replaces))
-            .collect()
+    }
+
+    fn is_in_targets(&self, name: NodeId) -> bool {
+        let list = self.list_of(name);
+        let mut parts = self.outline.parts.iter();
+        parts.any(|part| part.node == list && matches!(part.role, Role::Names(Plist::Override)))
+    }
+
+    /// Completes the targets that `list` does not have yet.
+    fn targets(&self, list: NodeId, replaces: Span) -> Vec<Completion> {
+        let written = self.outline.keys_in(list);
+        let here = replaces.of(&self.outline.text).trim_start_matches(':');
+        let has_value = self.outline.text.get(replaces.end as usize..).is_some_and(|rest| {
+            !replaces.is_empty() && rest.trim_start_matches([' ', '\t']).starts_with('(')
+        });
+        let names = Target::ALL.map(Target::as_str).into_iter();
+        let new = names.filter(|name| *name == here || !written.contains(name));
+        new.map(|name| target(name, has_value, replaces)).collect()
+    }
+
+    /// Completes inside the value of `:confirm`.
+    fn in_confirm(&self, node: NodeId, key: &Key) -> Vec<Completion> {
+        let is_keyword = self.outline.tree.kind(node) == Kind::Keyword;
+        let list = if is_keyword { self.list_of(node) } else { node };
+        let replaces = if is_keyword { self.outline.span(node) } else { self.here() };
+        if is_keyword || !self.outline.keys_in(list).contains(&"when") {
+            return vec![plain(":when", CompletionKind::Key, ":when ($1)", key.doc, replaces)];
+        }
+        let doc = "A condition: tests of arguments, all of which must pass.";
+        vec![plain("condition", CompletionKind::Form, "($1)", doc, replaces)]
     }
 }
 
-/// Creates a completion. `snippet` is text, unless it has the placeholder `$1`.
-fn plain(label: &str, kind: CompletionKind, snippet: &str, doc: &str, replaces: Span) -> Completion {
+/// Returns the completion of an entry of `:targets`.
+fn target(name: &str, has_value: bool, replaces: Span) -> Completion {
+    let value = if has_value { "" } else { " (:description \"$1\")" };
     Completion {
-        label: label.to_owned(),
-        kind,
-        documentation: doc.to_owned(),
+        label: format!(":{name}"),
+        kind: CompletionKind::Key,
+        documentation: format!("An override for `--target {name}`."),
         replaces,
-        snippet: if snippet.contains("$1") { snippet.to_owned() } else { escaped(snippet) },
+        snippet: format!(":{name}{value}"),
     }
-}
-
-/// Returns the snippet for the value of a key.
-fn value_snippet(key: &Key) -> String {
-    match key.value {
-        KeyValue::Text | KeyValue::Quantity | KeyValue::Strings(_) | KeyValue::Script => {
-            String::from("\"$1\"")
-        }
-        KeyValue::Flag | KeyValue::JsonFlag | KeyValue::Confirm => String::from("t"),
-        KeyValue::Number | KeyValue::Status | KeyValue::Dialect | KeyValue::Any => String::from("$1"),
-        KeyValue::Words(words) => format!("${{1|{}|}}", words.join(",")),
-        KeyValue::Type => format!("${{1|{}|}}", types().join(",")),
-        KeyValue::List | KeyValue::Tools(_) => String::from("[\"$1\"]"),
-        KeyValue::Rules | KeyValue::Statuses | KeyValue::WordList(_) => String::from("[$1]"),
-        KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews => String::from("($1)"),
-        KeyValue::Plists(Plist::Argument) => {
-            String::from("((:name \"$1\" :type ${2:string} :description \"$3\"))")
-        }
-        KeyValue::Plists(_) => String::from("(($1))"),
-        KeyValue::VectorOf(_) | KeyValue::Calls => String::from("[($1)]"),
-    }
-}
-
-/// Returns `text` as a snippet without placeholders.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
-}
-
-/// Completes host tables, libraries and their functions.
-fn in_script(text: &str, offset: usize) -> Vec<Completion> {
-    let before = text.get(..offset).unwrap_or_default();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let word = line.rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').next().unwrap_or_default();
-    let is_code = !line.contains("--") && !before.ends_with(':');
-    let start = word.rfind('.').map_or(0, |dot| dot + 1);
-    let table = word.get(..start).unwrap_or_default();
-    let replaces = Span::new(offset - (word.len() - start), offset);
-    let complete = |name: String| {
-        let rest = name.strip_prefix(table).filter(|rest| !rest.contains('.'))?.to_owned();
-        let function = host_function(&name);
-        let is_table = host_tables().iter().any(|doc| doc.name == name);
-        let about = host_tables().iter().find(|doc| doc.name == name).map_or("", |doc| doc.about);
-        Some(Completion {
-            kind: if table.is_empty() || is_table {
-                CompletionKind::Global
-            } else {
-                CompletionKind::Function
-            },
-            documentation: function
-                .map_or_else(|| about.to_owned(), |(table, function)| function_doc(table, function)),
-            replaces,
-            snippet: escaped(&rest),
-            label: rest,
-        })
-    };
-    if is_code { known_globals().into_iter().filter_map(complete).collect() } else { Vec::new() }
-}
-
-/// Returns the host function called `name`, such as `fs.read`, and its table.
-pub(crate) fn host_function(name: &str) -> Option<(&'static str, &'static deftool_script::FunctionDoc)> {
-    let (table, function) = name.split_once('.')?;
-    let doc = host_tables().iter().find(|doc| doc.name == table)?;
-    doc.functions.iter().find(|known| known.name == function).map(|function| (doc.name, function))
-}
-
-/// Returns the documentation of a host function in Markdown.
-pub(crate) fn function_doc(table: &str, function: &deftool_script::FunctionDoc) -> String {
-    let mut parts = vec![
-        format!("```luau\n{table}.{}{}\n```\n{}", function.name, function.signature, function.about),
-        function.errors.to_owned(),
-    ];
-    if !function.example.is_empty() {
-        parts.push(format!("```luau\n{}\n```", function.example));
-    }
-    if !function.permissions.is_empty() {
-        let keys: Vec<String> = function.permissions.iter().map(|key| format!("`:{key}`")).collect();
-        parts.push(format!("Requires {} in `:allow`.", keys.join(" or ")));
-    }
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n\n")
 }
