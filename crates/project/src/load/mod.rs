@@ -137,7 +137,7 @@ pub(crate) fn load_with_cache(
 /// Reports what depends on several specs. `whole`: the projects that are read completely.
 fn report_across(load: &mut Load, loose: Loose, state: &LoadState, whole: &HashSet<&Path>) {
     let Loose { skipped, wrappers, preset_tools, long_results } = loose;
-    report_wrappers(load, wrappers);
+    report_wrappers(load, &wrappers);
     load.findings.extend(state.names.findings().cloned());
     names::report_duplicate_workers(load);
     names::report_unknown_worker_tools(load, (&state.specs, &state.names), &skipped, whole);
