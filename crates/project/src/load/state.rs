@@ -148,7 +148,9 @@ impl Update {
         };
         for key in used {
             let users: Vec<Slot> = users_of(&update.state.users, key).collect();
-            users.into_iter().for_each(|slot| update.release(cache, slot));
+            for slot in users {
+                update.release(cache, slot);
+            }
         }
         for slot in update.state.unclean.clone() {
             let loaded = update.state.tools.get(update.state.position(slot));
