@@ -13,7 +13,8 @@ use deftool_lang::text::SourceId;
 
 use super::cache::{Cache, key_of};
 use super::model::{CachedTool, Slot, SpecFile, address, users_of};
-use super::scripts::{UnusedScripts, script_candidates};
+use super::scripts::file::script_candidates;
+use super::scripts::unused::UnusedScripts;
 use super::specs::Specs;
 use super::tool_names::{GroupKey, ToolNames};
 use crate::model::{Input, LoadedTool};
