@@ -53,7 +53,7 @@ pub fn signature(project: &Project, path: &Path, offset: usize) -> Option<Signat
             label.push(' ');
         }
         let start = label.len();
-        label += &format!(":{name} {shape}");
+        label.extend([":", name, " ", shape]);
         shown
             .push(SignatureKey { span: Span::new(start, label.len()), documentation: documentation.clone() });
     }

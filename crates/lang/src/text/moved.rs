@@ -25,12 +25,16 @@ impl<T> MoveSpans for Spanned<T> {
 
 impl<T: MoveSpans> MoveSpans for Option<T> {
     fn move_spans(&mut self, by: i32) {
-        self.iter_mut().for_each(|value| value.move_spans(by));
+        if let Some(value) = self {
+            value.move_spans(by);
+        }
     }
 }
 
 impl<T: MoveSpans> MoveSpans for Vec<T> {
     fn move_spans(&mut self, by: i32) {
-        self.iter_mut().for_each(|value| value.move_spans(by));
+        for value in self {
+            value.move_spans(by);
+        }
     }
 }

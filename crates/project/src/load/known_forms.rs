@@ -71,7 +71,7 @@ impl KnownForm {
             return self.clone();
         }
         let mut findings = self.findings.clone();
-        findings.iter_mut().for_each(|finding| finding.move_spans(by));
+        findings.move_spans(by);
         Self { span, tool: Arc::new(self.tool.moved(by)), findings }
     }
 }

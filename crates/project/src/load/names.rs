@@ -70,16 +70,16 @@ pub(super) fn report_unknown_worker_tools(
             tools.contains(specs, project_id(root), kind, name) || is_skipped.contains(&(&**root, kind, name))
         };
         // The tools of an MCP server are not known here.
-        let is_remote = |name: &str| servers.iter().any(|server| server.is_named_by(name));
+        let is_remote = |kind, name: &str| {
+            kind == ToolKind::Normal && servers.iter().any(|server| server.is_named_by(name))
+        };
         let lists = [
             (&worker.tools, ToolKind::Normal, ToolKind::Exit, "tool"),
             (&worker.exit_tools, ToolKind::Exit, ToolKind::Normal, "exit tool"),
         ];
         for (listed, kind, other, what) in lists {
-            let may_be_remote = kind == ToolKind::Normal;
-            let is_unknown = |name: &&Spanned<String>| {
-                !is_known(kind, &name.value) && !(may_be_remote && is_remote(&name.value))
-            };
+            let is_unknown =
+                |name: &&Spanned<String>| !(is_known(kind, &name.value) || is_remote(kind, &name.value));
             let similar = OnceCell::new();
             for Spanned { value: name, span } in listed.iter().flatten().filter(is_unknown) {
                 let at = Location { source, span: *span };

@@ -141,7 +141,9 @@ fn load_text(load: &mut SpecFile, damage: Option<&Diagnostic>, reading: &Reading
     for finding in &mut load.parts.findings {
         finding.fix.take_if(|fix| !kind.contains_fix(&text, &code, fix));
     }
-    definitions.workers.iter_mut().for_each(|worker| worker.valid &= !is_damaged(worker.span));
+    for worker in &mut definitions.workers {
+        worker.valid &= !is_damaged(worker.span);
+    }
     load.parts.add(definitions);
     let limits_strings = |tool: &Tool| longest_returned_string(tool).is_some();
     let limited = tools.iter().filter(|loaded| limits_strings(&loaded.tool));

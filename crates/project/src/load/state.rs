@@ -13,7 +13,8 @@ use deftool_lang::text::SourceId;
 
 use super::cache::{Cache, key_of};
 use super::model::{CachedTool, Slot, SpecFile, address, users_of};
-use super::scripts::{UnusedScripts, script_candidates};
+use super::scripts::file::script_candidates;
+use super::scripts::unused::UnusedScripts;
 use super::specs::Specs;
 use super::tool_names::{GroupKey, ToolNames};
 use crate::model::{Input, LoadedTool};
@@ -148,7 +149,9 @@ impl Update {
         };
         for key in used {
             let users: Vec<Slot> = users_of(&update.state.users, key).collect();
-            users.into_iter().for_each(|slot| update.release(cache, slot));
+            for slot in users {
+                update.release(cache, slot);
+            }
         }
         for slot in update.state.unclean.clone() {
             let loaded = update.state.tools.get(update.state.position(slot));

@@ -1,11 +1,12 @@
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, rule};
 use deftool_lang::spec::{Api, ToolKind, WorkerSpec};
 use deftool_lang::text::{Location, Spanned};
 
-use crate::model::Load;
+use crate::model::{Load, LoadedTool};
 
 rule! {
     /// more tools than a request can contain
@@ -24,8 +25,11 @@ pub(crate) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for &root in whole {
         let of_root = |source| load.root_of(source) == Some(root);
+        let files = load.tools.chunk_by(|one, next| one.tool.source == next.tool.source);
+        let is_file_of_root =
+            |tools: &&[Arc<LoadedTool>]| tools.first().is_some_and(|loaded| of_root(loaded.tool.source));
         let tools: Vec<_> =
-            load.tools.iter().map(|loaded| &loaded.tool).filter(|tool| of_root(tool.source)).collect();
+            files.filter(is_file_of_root).flatten().map(|loaded| &loaded.tool).collect();
         if tools.len() <= MAX_TOOLS {
             continue;
         }

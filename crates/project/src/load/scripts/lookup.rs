@@ -66,7 +66,7 @@ impl CachedTool {
 
     /// Returns whether the result depends on more than the files in `keys`: on similar names, or on an error of the file
     /// system.
-    pub(in crate::load) fn depends_on_other_files(&self) -> bool {
+    pub(crate) fn depends_on_other_files(&self) -> bool {
         self.unit.has_missing_modules() || matches!(self.lookup, ScriptLookup::Unreadable(..))
     }
 

@@ -6,7 +6,7 @@
 //! reported in each load, because a finding in a shared file is reported for the first tool that uses it.
 
 mod contracts;
-mod file;
+pub(super) mod file;
 mod findings;
 mod lookup;
 mod loose;
@@ -14,7 +14,7 @@ mod modules;
 mod test_checks;
 mod test_scripts;
 mod types;
-mod unused;
+pub(super) mod unused;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ use deftool_script::Script;
 
 use self::file::find_script;
 use self::findings::ScriptReporter;
+use self::unused::UnusedScripts;
 use super::cache::Cache;
 use super::model::{CachedTool, Slot, Unit, address};
 use super::named::NamedScripts;
@@ -38,7 +39,6 @@ pub use file::script_candidates;
 pub(crate) use lookup::resolve_permissions;
 pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;
-pub(super) use unused::UnusedScripts;
 
 /// Loads the scripts of the changed normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
 /// `named`.

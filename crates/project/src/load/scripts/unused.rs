@@ -22,7 +22,7 @@ type Unused = BTreeMap<PathBuf, String>;
 
 /// The unused files of `scripts/`, for each project that is read completely, and those that the user named.
 #[derive(Clone, Default)]
-pub(in crate::load) struct UnusedScripts {
+pub(crate) struct UnusedScripts {
     by_root: HashMap<PathBuf, Unused>,
     /// These are reported even in a project with errors.
     named: HashMap<PathBuf, Unused>,
@@ -30,7 +30,7 @@ pub(in crate::load) struct UnusedScripts {
 
 impl UnusedScripts {
     /// Searches for the files without one of `users`, by the keys of their paths.
-    pub(in crate::load) fn of(
+    pub(super) fn of(
         users: &BTreeSet<(u64, Slot)>,
         (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
         snapshot: &Snapshot,
