@@ -135,6 +135,7 @@ pages! {
     chat,
     check,
     check_formats,
+    check_lists,
     check_projects,
     compile,
     diff,

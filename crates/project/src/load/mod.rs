@@ -21,17 +21,18 @@ mod snapshot;
 mod specs;
 mod wrappers;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::repeats;
-use deftool_lang::schema::{check_count, check_target, takes_any_number};
+use deftool_lang::schema::{check_count, check_target, of_json, takes_any_number};
+use deftool_lang::spec::Tool;
 use deftool_lang::spec::rules::merge_style;
 
 use self::named::NamedScripts;
 use self::narrow::narrow;
-use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
+use crate::model::{Input, Load, LoadOptions, ProjectError, Scope};
 use crate::rules::too_many_tools;
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
@@ -67,12 +68,14 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// Reads all spec files of `inputs`. File names in messages are relative to `from`.
 ///
 /// # Errors
-/// If a spec file cannot be read.
+/// If a spec file cannot be read, and there is only one input. Of several, it is a finding.
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
     cache.selection.clone_from(&options.selection);
     cache.user.clone_from(&options.user);
+    // One bad file does not stop the load of several projects.
+    cache.keeps_going = inputs.len() > 1;
     load_with_cache(&mut cache, inputs, from, options)
 }
 
@@ -84,6 +87,7 @@ pub(crate) fn load_with_cache(
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
     // The type checker reports findings of all scripts.
+    cache.reads_lists = options.reads_lists;
     let is_incremental = options.with_scripts && options.type_checker.is_none() && !cache.is_single_load();
     if is_incremental && let Some(load) = scripts::reload_scripts(cache, from) {
         return Ok(load);
@@ -106,14 +110,13 @@ pub(crate) fn load_with_cache(
         }
     }
     for &target in &options.targets {
-        let mut losses: Vec<_> =
-            load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
-        // In a project, the limit applies to each worker.
-        let is_outside_projects = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
-        losses.extend(check_count(
-            target,
-            load.valid_tools().filter(is_outside_projects).map(|loaded| &*loaded.tool),
-        ));
+        let mut losses = Vec::new();
+        for tool in load.valid_tools().map(|loaded| &loaded.tool) {
+            let found = check_target(target, tool);
+            let is_list = load.lists.contains(&tool.source);
+            losses.extend(found.into_iter().map(|loss| if is_list { of_json(loss) } else { loss }));
+        }
+        losses.extend(requests(&load).into_values().filter_map(|tools| check_count(target, tools)));
         load.findings.append(&mut losses);
     }
     levels::apply(&mut load, levels, options);
@@ -125,6 +128,18 @@ pub(crate) fn load_with_cache(
         scripts::keep_load(cache, &load);
     }
     Ok(load)
+}
+
+/// Returns the tools outside of projects that a request contains together. In a project, a request has those of a worker.
+fn requests(load: &Load) -> BTreeMap<Scope, Vec<&Tool>> {
+    let mut requests: BTreeMap<Scope, Vec<&Tool>> = BTreeMap::new();
+    for tool in load.valid_tools().map(|loaded| &*loaded.tool) {
+        let scope = load.scope_of(tool.source);
+        if !matches!(scope, Scope::Project(_)) {
+            requests.entry(scope).or_default().push(tool);
+        }
+    }
+    requests
 }
 
 /// Returns the roots of the projects that are read completely.

@@ -12,7 +12,7 @@ use deftool_lang::spec::{DIALECTS, FileKind, Origin, Tool, ToolKind};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Spanned};
 
-use crate::model::Load;
+use crate::model::{Load, Scope};
 use crate::rules;
 
 /// Reports duplicate names of tools and workers in a project.
@@ -43,11 +43,11 @@ pub(super) fn report_duplicates(load: &mut Load) {
 /// Reports duplicate tools. The first one is used, except in an Emacs Lisp file, which is evaluated in order: the later
 /// definition of a name and category replaces the earlier one.
 fn report_duplicate_tools(load: &mut Load) {
-    let mut first: HashMap<(Option<usize>, &str), (usize, &Tool)> = HashMap::new();
+    let mut first: HashMap<(Scope, &str), (usize, &Tool)> = HashMap::new();
     let (mut invalid, mut shadowed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for (index, tool) in load.tools.iter().map(|loaded| &loaded.tool).enumerate() {
         let name = &tool.name.value;
-        let mut entry = match first.entry((load.project_of(tool.source), name)) {
+        let mut entry = match first.entry((load.scope_of(tool.source), name)) {
             Entry::Vacant(vacant) => {
                 vacant.insert((index, tool));
                 continue;
@@ -97,7 +97,7 @@ fn category_of(tool: &Tool) -> &str {
     tool.category.as_ref().map_or("misc", |name| name.value.as_str())
 }
 
-/// Reports tools of one project whose names differ only in case or dashes.
+/// Reports tools of one project or list whose names differ only in case or dashes.
 pub(super) fn near_names(load: &Load) -> Vec<Diagnostic> {
     let mut seen = HashMap::<_, (&str, Location)>::new();
     let mut findings = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn near_names(load: &Load) -> Vec<Diagnostic> {
         let at = Location { source: tool.source, span: tool.name.span };
         let name = tool.name.value.as_str();
         let folded = name.replace('-', "_").to_ascii_lowercase();
-        match seen.entry((load.project_of(tool.source), folded)) {
+        match seen.entry((load.scope_of(tool.source), folded)) {
             // Equal names are reported as duplicates.
             Entry::Occupied(first) if first.get().0 != name => {
                 findings.push(near_name(at, name, *first.get()));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
-use deftool_lang::schema::check_tool;
 use deftool_lang::schema::rules::INVALID_PATTERN;
+use deftool_lang::schema::{check_list, check_tool, list_places};
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
 use deftool_lang::spec::{FileKind, Tool, ToolForms, ToolSelection, WorkerSpec, Wrapper, lower_selected};
 use deftool_lang::syntax::parse;
@@ -23,8 +23,8 @@ use super::names;
 use super::read::{Known, MAX_BYTES, SourceText, read_source};
 use super::snapshot::Snapshot;
 use super::wrappers::report_wrappers;
-use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
-use crate::paths::{display_name, is_code};
+use crate::model::{Input, Load, LoadedTool, OfferedTools, OutsideLink, Overlay, ProjectError};
+use crate::paths::{display_name, is_code, is_tool_list};
 use crate::{parallel, rules};
 
 /// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
@@ -72,6 +72,7 @@ pub(super) fn read_specs(
         }
         levels.allows.extend(file.levels.allows);
         load.checked.push(source);
+        load.lists.extend(file.is_list.then_some(source));
         paths.extend(file.is_lossless.then_some((source, path)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
@@ -93,6 +94,7 @@ pub(super) fn read_specs(
             load.findings.push(unreadable(source, &display_name(path, from), why));
         }
     }
+    inputs.iter().flat_map(|input| &input.offers).for_each(|offer| add_offer(&mut load, offer));
     load.files = Arc::new(paths);
     report_wrappers(&mut load, wrappers);
     names::report_duplicates(&mut load);
@@ -104,6 +106,23 @@ pub(super) fn read_specs(
     load.findings.append(&mut findings);
     load.sort_findings();
     Ok((load, levels))
+}
+
+/// Adds a list of tools that is not a file.
+fn add_offer(load: &mut Load, offer: &OfferedTools) {
+    let OfferedTools { server, text, problem } = offer;
+    let id = load.sources.id_ahead(0);
+    let source =
+        SourceFile::new(format!("MCP server {server}"), text.as_str()).with_places(list_places(text));
+    let mut file = SpecFile::empty(source, id);
+    load_list(&mut file, id);
+    let start = Location { source: id, span: Span::default() };
+    file.findings.extend(problem.iter().map(|problem| rules::mcp_tool::finding(start, server, problem)));
+    load.add_source(file.source, None);
+    load.checked.push(id);
+    load.lists.insert(id);
+    load.tools.extend(file.tools);
+    load.findings.extend(file.findings);
 }
 
 /// A spec file with its project.
@@ -219,6 +238,9 @@ fn read_spec(
 ) -> Result<Arc<SpecFile>, ProjectError> {
     let make = |bytes| {
         let text = SourceText::of_bytes(path.to_owned(), bytes);
+        if cache.reads_lists && is_tool_list(path) {
+            return SpecFile::of_list(text, id, from);
+        }
         SpecFile::of(text, id, from, (&cache.selection, forms))
     };
     let fits = |file: &SpecFile| file.id == id && file.forms == *forms;
@@ -250,6 +272,7 @@ impl SpecFile {
             id,
             source,
             is_lossless: false,
+            is_list: false,
             tools: Vec::new(),
             workers: Vec::new(),
             mcp_servers: Vec::new(),
@@ -261,6 +284,18 @@ impl SpecFile {
             findings: Vec::new(),
             levels: Levels::default(),
         }
+    }
+
+    /// Reads a list of tools of another program.
+    fn of_list(text: SourceText, id: SourceId, from: &Path) -> Self {
+        let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
+        let (source, damage) = text.into_source(id, from);
+        let mut file = Self { is_lossless, ..Self::empty(source, id) };
+        if is_text {
+            load_list(&mut file, id);
+        }
+        file.findings.extend(damage);
+        file
     }
 
     fn of(
@@ -280,6 +315,16 @@ impl SpecFile {
         file.findings.extend(damage.filter(|_| is_spec));
         file
     }
+}
+
+/// Reads the text as a list of tools of another program.
+fn load_list(file: &mut SpecFile, id: SourceId) {
+    let (tools, findings) = check_list(id, &file.source.text);
+    let name: Arc<str> = Arc::from(file.source.name.as_str());
+    let tools = tools.into_iter().map(|tool| Arc::new(LoadedTool::new(Arc::new(tool), Arc::clone(&name))));
+    file.tools.extend(tools);
+    file.findings.extend(findings);
+    file.is_list = true;
 }
 
 /// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
