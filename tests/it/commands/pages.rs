@@ -157,6 +157,7 @@ pages! {
     run_batch,
     command_tools,
     script_tests,
+    several_projects,
     stub,
     test,
     tool_forms,
