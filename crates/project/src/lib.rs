@@ -48,10 +48,10 @@ pub use load::{
 };
 pub use mcp::McpOffer;
 pub use model::{
-    CurrentFolder, Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState,
-    ToolOrigin,
+    CurrentFolder, Input, Load, LoadOptions, LoadedTool, OfferedTools, OutsideLink, Overlay, ProjectError,
+    ScriptState, ToolOrigin,
 };
-pub use paths::{display_name, is_test_script, is_visible_spec, normalize, resolve_links};
+pub use paths::{display_name, is_test_script, is_tool_list, is_visible_spec, normalize, resolve_links};
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
 };

@@ -77,23 +77,37 @@ pub struct Input {
     pub whole_project: bool,
     /// Scripts that the user named. Only they and the tools that use them are checked.
     pub scripts: Vec<PathBuf>,
-    /// Links to spec files and folders outside of the project. They are reported and not followed.
+    /// Spec files and folders that are not read: links out of the project, and the folder of a project that cannot be
+    /// read. They are reported.
     pub outside: Vec<OutsideLink>,
+    /// Lists of tools that are not files.
+    pub offers: Vec<OfferedTools>,
+}
+
+/// A list of tools that is not a file: what an MCP server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedTools {
+    /// The command or URL of the server.
+    pub server: String,
+    /// The response to `tools/list` as JSON.
+    pub text: String,
+    /// Why the list is not complete, as a clause: `repeats a cursor …`.
+    pub problem: Option<String>,
 }
 
 impl Input {
     /// Returns whether no files were named or found.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.scripts.is_empty() && self.outside.is_empty()
+        self.files.is_empty() && self.scripts.is_empty() && self.outside.is_empty() && self.offers.is_empty()
     }
 }
 
-/// A link with a target outside of the project.
+/// A file or folder of a project that is not read, such as a link with a target outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideLink {
-    /// The link.
+    /// The link or folder.
     pub path: PathBuf,
-    /// The target and a suggestion.
+    /// The target and a suggestion, or the error.
     pub why: String,
 }
 
@@ -110,6 +124,8 @@ pub struct LoadOptions {
     pub targets: Vec<Target>,
     /// The program that checks the types of scripts (`deftool-types`).
     pub type_checker: Option<PathBuf>,
+    /// Whether JSON files are read as lists of tools of other programs, instead of as spec files.
+    pub reads_lists: bool,
     /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
     pub raises_denied: bool,
     /// The folder that the user works in, if the project is the user's own. Specs and scripts that another user could have
@@ -176,6 +192,8 @@ pub struct Load {
     pub files: Arc<HashMap<SourceId, PathBuf>>,
     /// The spec files that this load reports on.
     pub checked: Vec<SourceId>,
+    /// The lists of tools of other programs. Each stands for itself, like a request.
+    pub(crate) lists: HashSet<SourceId>,
     /// Tools and exit tools in file order, then in source order. Tools with a duplicate name are included; all but the
     /// first are marked as not valid. Loads and generations share the tools that did not change.
     pub tools: Vec<Arc<LoadedTool>>,
@@ -267,9 +285,12 @@ impl Load {
         self.roots.get(&source).map(AsRef::as_ref)
     }
 
-    /// Returns a number that identifies the project of a source. All sources of a project share one `Arc`.
-    pub(crate) fn project_of(&self, source: SourceId) -> Option<usize> {
-        self.roots.get(&source).map(project_id)
+    /// Returns the scope of the names in a source.
+    pub(crate) fn scope_of(&self, source: SourceId) -> Scope {
+        if self.lists.contains(&source) {
+            return Scope::List(source);
+        }
+        self.roots.get(&source).map_or(Scope::Loose, Scope::of_project)
     }
 
     /// Returns the location of a line, starting at 1, without surrounding whitespace.
@@ -288,9 +309,21 @@ impl Load {
     }
 }
 
-/// Returns a number that identifies a project of a load.
-pub(crate) fn project_id(root: &Arc<Path>) -> usize {
-    Arc::as_ptr(root).cast::<u8>().addr()
+/// The sources in which the names of tools must be different.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// The spec files outside of projects.
+    Loose,
+    /// A project, by a number: all of its sources share one `Arc`.
+    Project(usize),
+    /// A list of tools of another program.
+    List(SourceId),
+}
+
+impl Scope {
+    pub(crate) fn of_project(root: &Arc<Path>) -> Self {
+        Self::Project(Arc::as_ptr(root).cast::<u8>().addr())
+    }
 }
 
 /// The compiled schema of a tool, and the identity of its definition: two tools share it only if they were lowered from

@@ -92,6 +92,11 @@ pub(crate) fn lib_folder(root: &Path) -> PathBuf {
     scripts_folder(root).join("lib")
 }
 
+/// Returns whether the file has the extension of a list of tools of another program.
+pub fn is_tool_list(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
 /// Returns whether the file has the extension of a spec or script.
 pub(crate) fn is_source(path: &Path) -> bool {
     is_spec(path) || is_script(path)

@@ -13,6 +13,7 @@ use deftool_project::{
 
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::inputs::with_projects_below;
 use crate::cli::terminal::diff::unified;
 use crate::cli::terminal::output::{
     clean, eprint_error, eprint_findings, eprint_line, eprint_progress, print, print_diff, print_lines,
@@ -25,7 +26,8 @@ Examples:
   deftool fmt --check
   deftool fmt - --stdin-filename init.el < init.el")]
 pub(in crate::cli) struct FmtOptions {
-    /// Spec files, folders or projects; `-` formats stdin to stdout [default: the project around the current folder]
+    /// Spec files, folders or projects; `-` formats stdin to stdout [default: the project around the current folder, and
+    /// those below it]
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// Print the files that would change without writing them; exit with 1 if there are any
     #[arg(long)]
@@ -49,7 +51,7 @@ pub(in crate::cli) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
         return format_stdin(options, &dirs.current);
     }
     let mut counts = Counts::default();
-    let inputs = resolve_inputs(&options.paths, &dirs.project)?;
+    let inputs = resolve_inputs(&with_projects_below(&options.paths, &dirs)?, &dirs.project)?;
     for OutsideLink { path, why } in inputs.iter().flat_map(|input| &input.outside) {
         eprint_error(&format!("cannot format {}: {why}", display_name(path, &dirs.current)));
         counts.failed += 1;

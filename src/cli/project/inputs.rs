@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use deftool_project::{Input, Load, ProjectError, projects_below, resolve_inputs};
+use deftool_project::{
+    Input, Load, ProjectError, find_projects, find_root, has_specs, projects_below, resolve_inputs,
+};
 
 use crate::cli::options::ProjectOptions;
 use crate::cli::outcome::CliError;
@@ -47,6 +49,32 @@ pub(in crate::cli) fn command_dirs(project: Option<&Path>) -> Result<CommandDirs
         }
     };
     Ok(CommandDirs { current, project: folder })
+}
+
+/// Returns the paths to read: `paths`, and the projects below each folder in them. Without paths, returns the project
+/// around the current folder and those below it, or nothing if there are none below it.
+///
+/// # Errors
+/// If a folder has too many subfolders.
+pub(in crate::cli) fn with_projects_below(
+    paths: &[PathBuf],
+    dirs: &CommandDirs,
+) -> Result<Vec<PathBuf>, CliError> {
+    let mut found = Vec::new();
+    if paths.is_empty() {
+        found = find_projects(&dirs.project)?;
+        let around = find_root(&dirs.project).ok().filter(|_| !found.is_empty());
+        found.extend(around.filter(|root| has_specs(root)));
+    }
+    for path in paths {
+        // The projects come first: each of their files is read once, as a part of its project.
+        let folder = dirs.project.join(path);
+        if folder.is_dir() {
+            found.extend(find_projects(&folder)?);
+        }
+        found.push(path.clone());
+    }
+    Ok(found)
 }
 
 /// Resolves `paths` to inputs. Without paths, returns the files of the project.

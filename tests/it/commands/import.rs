@@ -2,7 +2,8 @@
 //! `tests/commands/import.md`.
 //!
 //! The binary imports `tests/import/NAME.json`, `.jsonl` and `.el`. The expected output is `NAME.eld`; the expected findings, if any, are in
-//! `NAME.findings`, one per line. `UPDATE_EXPECT=1` updates both.
+//! `NAME.findings`, one per line. `lists.checked` has the findings of `deftool check` about the same definitions.
+//! `UPDATE_EXPECT=1` updates all.
 
 mod round_trip;
 mod schemas;
@@ -58,7 +59,8 @@ fn real_definitions_become_specs() {
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder()).unwrap().flatten().map(|entry| entry.path()).collect();
     names.retain(|path| {
-        path.extension().is_some_and(|extension| extension != "eld" && extension != "findings")
+        let outputs = ["eld", "findings", "checked"];
+        path.extension().is_some_and(|extension| outputs.iter().all(|output| extension != *output))
     });
     names.sort();
     assert!(names.len() >= 10, "{names:?}");
@@ -96,6 +98,30 @@ fn real_definitions_become_specs() {
         assert_eq!(found, fs::read_to_string(&found_path).unwrap_or_default(), "{name}");
         assert_eq!(read_back(&spec, FileKind::Specs).len(), import.tools.len(), "{name}");
     }
+}
+
+/// Checks the same definitions as they are, and those that deftool compiles.
+#[test]
+fn real_lists_are_checked_as_they_are() {
+    let tests = folder().parent().unwrap().to_owned();
+    let lists = ["import", "seed"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(tests.join(folder)).unwrap().flatten();
+        entries.map(move |entry| format!("{folder}/{}", entry.file_name().to_str().unwrap()))
+    });
+    let mut lists: Vec<String> = lists.filter(|name| name.ends_with(".json")).collect();
+    lists.sort();
+    let output = Command::new(env!("CARGO_BIN_EXE_deftool"))
+        .args(["check", "--format", "concise"])
+        .args(&lists)
+        .current_dir(&tests)
+        .output()
+        .unwrap();
+    let found = String::from_utf8(output.stdout).unwrap();
+    let expected = folder().join("lists.checked");
+    if std::env::var("UPDATE_EXPECT").is_ok() {
+        fs::write(&expected, &found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&expected).unwrap());
 }
 
 /// The key of the schema identifies the format. With another format, the arguments would be lost.

@@ -2,7 +2,7 @@
 //!
 //! [`emit`] produces the JSON for a [`Target`]. [`check_tool`] checks a schema. [`compile_tool`] produces the
 //! [`ToolEntry`] of a request: the definition to send and the validator for the resulting calls. [`Importer`] converts
-//! definitions back to tools, and [`emit_gptel`] converts tools to Emacs Lisp. [`to_current_draft`] and
+//! definitions back to tools, [`check_list`] checks those of other programs, and [`emit_gptel`] converts tools to Emacs Lisp. [`to_current_draft`] and
 //! [`offered_parameters`] adapt the schemas of other programs.
 //!
 //! No target changes a schema silently: its [`support`] table lists the support level of each keyword, the component
@@ -43,7 +43,7 @@ pub use examples::{Example, Expected, Refusal, try_examples};
 pub use foreign::{offered_parameters, to_current_draft};
 pub use generate::generate_arguments;
 pub use gptel::{emit_gptel, lost_in_gptel};
-pub use import::{Import, ImportFormat, Importer, repeated_member};
+pub use import::{Import, ImportFormat, Importer, check_list, list_places, of_json, repeated_member};
 pub use repair::{Repair, RepairKind, before_control_token, repair_text};
 pub use strict_reply::restore;
 pub use target::{

@@ -21,7 +21,7 @@ pub use moved::MoveSpans;
 pub use names::{MAX_NAME, distinct, portable};
 pub use removal::removal;
 pub use shown::{exact, is_readable, one_line, readable};
-pub use source::{Location, SourceFile, SourceId, Sources};
+pub use source::{Location, Place, SourceFile, SourceId, Sources};
 pub use span::{Span, Spanned};
 pub use web_page::web_page_refusal;
 

@@ -1,4 +1,4 @@
-//! The files read by one command or one generation.
+//! The files read by one command or one generation, and other sources of text.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,12 +34,58 @@ pub struct SourceFile {
     pub text: Arc<str>,
     /// Built on first use: most files have no findings.
     lines: OnceLock<LineIndex>,
+    /// The places in a source that is not a file, in source order.
+    places: Option<Arc<[Place]>>,
+}
+
+/// A place in a list of tools that is not a file, such as what a server sent: lines say nothing to its reader.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The place with its key.
+    pub span: Span,
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// JSON pointer in the tool; empty for the tool.
+    pub pointer: String,
 }
 
 impl SourceFile {
     /// Creates a source called `name`.
     pub fn new(name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), text: text.into(), lines: OnceLock::new() }
+        Self { name: name.into(), text: text.into(), lines: OnceLock::new(), places: None }
+    }
+
+    /// Sets that the source is not a file, and its places, in source order.
+    #[must_use]
+    pub fn with_places(self, places: Vec<Place>) -> Self {
+        Self { places: Some(places.into()), ..self }
+    }
+
+    /// Returns whether the source is a file, with lines.
+    pub fn is_file(&self) -> bool {
+        self.places.is_none()
+    }
+
+    /// Returns the innermost place around a span in a source that is not a file.
+    pub fn place(&self, span: Span) -> Option<&Place> {
+        let places = self.places.as_deref()?;
+        let before = places.partition_point(|place| place.span.start <= span.start);
+        let mut before = places.get(..before)?.iter().rev();
+        before.find(|place| span.end <= place.span.end)
+    }
+
+    /// Returns the position of a span: `file:line:column` of its start, or `source: tool#pointer` if it is not in a file.
+    pub fn position(&self, span: Span) -> String {
+        let name = &self.name;
+        if self.is_file() {
+            let LineColumn { line, column } = self.line_column(span.start);
+            return format!("{name}:{line}:{column}");
+        }
+        match self.place(span) {
+            Some(Place { tool, pointer, .. }) if pointer.is_empty() => format!("{name}: {tool}"),
+            Some(Place { tool, pointer, .. }) => format!("{name}: {tool}#{pointer}"),
+            None => name.clone(),
+        }
     }
 
     fn lines(&self) -> &LineIndex {
@@ -98,15 +144,10 @@ impl Sources {
         self.files.get(id.index())
     }
 
-    /// Returns `file:line:column` of the start of a location.
+    /// Returns the [position](SourceFile::position) of a location.
     pub fn describe(&self, location: Location) -> String {
-        match self.get(location.source) {
-            Some(file) => {
-                let LineColumn { line, column } = file.line_column(location.span.start);
-                format!("{}:{line}:{column}", file.name)
-            }
-            None => String::from("unknown source"),
-        }
+        let file = self.get(location.source);
+        file.map_or_else(|| String::from("unknown source"), |file| file.position(location.span))
     }
 
     /// Iterates over the sources with their IDs, in insertion order.

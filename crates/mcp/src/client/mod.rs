@@ -49,6 +49,10 @@ pub struct Offer {
     /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`, with schemas of 2020-12,
     /// and with names that specs can have.
     pub listed: Vec<Value>,
+    /// The tools exactly as the server lists them.
+    pub raw: Vec<Value>,
+    /// Why the server lists more tools than these, as a clause.
+    pub missing: Option<String>,
     /// The usable tools.
     pub tools: Vec<Arc<ToolEntry>>,
     /// The names by which a worker may select them.
@@ -74,7 +78,8 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let (tools, problems) = tools_of(server, &listing.tools);
     let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
     let warnings = warnings.into_iter().map(|problem| server.redacted(problem));
-    let problems = warnings.chain(problems).chain(listing.problem).collect();
+    let problems = warnings.chain(problems).chain(listing.problem.clone()).collect();
+    let raw = listing.tools.clone();
     let listed: Vec<String> = listing.tools.iter().filter_map(name_of).map(str::to_owned).collect();
     let own = Names::new(String::new(), listed.iter().map(String::as_str));
     for tool in &mut listing.tools {
@@ -91,7 +96,7 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let changes = tools.iter().filter_map(RemoteTool::change).collect();
     let names = tools.iter().flat_map(|tool| tool.names.clone()).collect();
     let tools = tools.into_iter().map(|tool| tool.entry).collect();
-    Ok(Offer { listed: listing.tools, tools, names, problems, changes })
+    Ok(Offer { listed: listing.tools, raw, missing: listing.problem, tools, names, problems, changes })
 }
 
 /// The tools of several MCP servers. The servers are stopped when it is dropped.

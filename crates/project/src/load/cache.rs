@@ -60,6 +60,8 @@ pub(crate) struct Cache {
     pub(crate) overlay: Overlay,
     /// The tools to load.
     pub(crate) selection: ToolSelection,
+    /// Whether JSON files are read as lists of tools of other programs.
+    pub(super) reads_lists: bool,
     /// The folder that the user works in, if the project is the user's own: files that another user could have written count
     /// as unreadable.
     pub(crate) user: Option<CurrentFolder>,

@@ -10,7 +10,7 @@ use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
     ends_in, folders_with_scripts, is_code, is_hidden_path, is_listed_script, is_script, is_spec,
-    is_test_script, normalize,
+    is_test_script, is_tool_list, normalize,
 };
 
 /// Maximum folder depth of a scan.
@@ -35,7 +35,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
 /// contains `specs/` is a project. Any other folder stands for all spec files and scripts in it. A script stands for
-/// itself and the tools that use it. A file that is reached twice is read once.
+/// itself and the tools that use it. A file that is reached twice is read once. A project that cannot be read is an
+/// [`OutsideLink`] of its input if there are other paths.
 ///
 /// # Errors
 /// If a path does not exist, or if no path is given and there is no project.
@@ -139,8 +140,18 @@ pub(crate) fn resolve_paths(
         let root = if path.join("specs").is_dir() { Some(normalize(&path)) } else { parent };
         if let Some(root) = root.filter(|_| metadata.is_dir()) {
             // A project that is named twice is read once.
-            if !inputs.iter().any(|input| input.whole_project && input.root.as_ref() == Some(&root)) {
-                inputs.push(Input::whole(root, &mut seen, snapshot)?);
+            let is_known = |input: &Input| {
+                (input.whole_project || !input.outside.is_empty()) && input.root.as_ref() == Some(&root)
+            };
+            if !inputs.iter().any(is_known) {
+                // One of several projects that cannot be read is reported, and the others are read.
+                inputs.push(match Input::whole(root.clone(), &mut seen, snapshot) {
+                    Err(ProjectError::Unreadable { path, source }) if paths.len() > 1 => {
+                        let outside = vec![OutsideLink { path, why: source.to_string() }];
+                        Input { root: Some(root), outside, ..Input::default() }
+                    }
+                    input => input?,
+                });
             }
             continue;
         }
@@ -173,6 +184,11 @@ pub(crate) fn resolve_paths(
         };
         add(&mut inputs, root, found, &scripts);
     }
+    // A folder that was named may contain the projects that were named before it.
+    let mut reported = HashSet::new();
+    for input in &mut inputs {
+        input.outside.retain(|link| reported.insert(normalize(&link.path)));
+    }
     // In a project that is read completely, all scripts are checked anyway.
     let whole: HashSet<_> =
         inputs.iter().filter(|input| input.whole_project).map(|input| input.root.clone()).collect();
@@ -196,9 +212,10 @@ fn scripts_below(folder: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     Some((root, scripts))
 }
 
-/// Returns the project of a file or folder below its `specs` folder.
+/// Returns the project of a file or folder below its `specs` folder. A list of tools of another program belongs to none.
 fn project_of(path: &Path) -> Option<PathBuf> {
-    find_root(path).ok().filter(|root| normalize(path).starts_with(root.join("specs")))
+    let is_below = |root: &PathBuf| !is_tool_list(path) && normalize(path).starts_with(root.join("specs"));
+    find_root(path).ok().filter(is_below)
 }
 
 fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: FoundFiles, scripts: &[PathBuf]) {
@@ -209,7 +226,7 @@ fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: FoundFiles, script
             input.outside.extend(outside);
             input.scripts.extend_from_slice(scripts);
         }
-        None => inputs.push(Input { root, files, whole_project: false, scripts: scripts.to_vec(), outside }),
+        None => inputs.push(Input { root, files, scripts: scripts.to_vec(), outside, ..Input::default() }),
     }
 }
 

@@ -25,12 +25,13 @@ mod state;
 mod tool_names;
 mod wrappers;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::repeats;
-use deftool_lang::schema::{Target, check_count, check_target, takes_any_number};
+use deftool_lang::schema::{Target, check_count, check_target, of_json, takes_any_number};
+use deftool_lang::spec::Tool;
 use deftool_lang::spec::rules::merge_style;
 
 use self::named::NamedScripts;
@@ -38,7 +39,7 @@ use self::narrow::narrow;
 use self::specs::{Loose, Specs};
 use self::state::Update;
 use self::wrappers::report_wrappers;
-use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
+use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError, Scope};
 use crate::rules::{long_result, too_many_tools, unknown_preset_tool};
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};
@@ -75,12 +76,14 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// Reads all spec files of `inputs`. File names in messages are relative to `from`.
 ///
 /// # Errors
-/// If a spec file cannot be read.
+/// If a spec file cannot be read, and there is only one input. Of several, it is a finding.
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
     cache.selection.clone_from(&options.selection);
     cache.user.clone_from(&options.user);
+    // One bad file does not stop the load of several projects.
+    cache.keeps_going = inputs.len() > 1;
     load_with_cache(&mut cache, &mut None, inputs, from, options)
 }
 
@@ -93,6 +96,7 @@ pub(crate) fn load_with_cache(
     from: &Path,
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
+    cache.reads_lists = options.reads_lists;
     let whole = whole_roots(inputs);
     let named = NamedScripts::of(inputs);
     let mut update = match last.take().and_then(|state| Update::after(cache, state, inputs, from)) {
@@ -152,8 +156,10 @@ fn report_losses(load: &mut Load, update: &mut Update, targets: &[Target]) {
     for slot in changed.iter().filter(|_| !targets.is_empty()) {
         let loaded = load.tools.get(state.position(*slot));
         let valid = loaded.filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none());
-        let losses = valid.map_or_else(Vec::new, |loaded| {
-            targets.iter().flat_map(|target| check_target(*target, &loaded.tool)).collect()
+        let is_list = load.lists.contains(&slot.source);
+        let losses: Vec<Diagnostic> = valid.map_or_else(Vec::new, |loaded| {
+            let losses = targets.iter().flat_map(|target| check_target(*target, &loaded.tool));
+            losses.map(|loss| if is_list { of_json(loss) } else { loss }).collect()
         });
         if !losses.is_empty() {
             state.losses.insert(*slot, losses);
@@ -161,12 +167,22 @@ fn report_losses(load: &mut Load, update: &mut Update, targets: &[Target]) {
     }
     load.findings.extend(state.losses.values().flatten().cloned());
     for &target in targets {
-        // In a project, the limit applies to each worker.
-        let is_outside_projects = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
-        let outside = load.valid_tools().filter(is_outside_projects);
-        let losses = check_count(target, outside.map(|loaded| &*loaded.tool));
+        let losses: Vec<_> =
+            requests(load).into_values().filter_map(|tools| check_count(target, tools)).collect();
         load.findings.extend(losses);
     }
+}
+
+/// Returns the tools outside of projects that a request contains together. In a project, a request has those of a worker.
+fn requests(load: &Load) -> BTreeMap<Scope, Vec<&Tool>> {
+    let mut requests: BTreeMap<Scope, Vec<&Tool>> = BTreeMap::new();
+    for tool in load.valid_tools().map(|loaded| &*loaded.tool) {
+        let scope = load.scope_of(tool.source);
+        if !matches!(scope, Scope::Project(_)) {
+            requests.entry(scope).or_default().push(tool);
+        }
+    }
+    requests
 }
 
 /// Returns the roots of the projects that are read completely.

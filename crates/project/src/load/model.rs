@@ -20,6 +20,8 @@ pub(super) struct SpecFile {
     pub(super) source: SourceFile,
     /// Whether `source` is the exact content: the file was readable, and no bytes were replaced.
     pub(super) is_lossless: bool,
+    /// Whether it is a list of tools of another program.
+    pub(super) is_list: bool,
     /// The declared heads with which the file was read.
     pub(super) tool_forms: ToolForms,
     pub(super) tools: Vec<Arc<LoadedTool>>,

@@ -13,7 +13,7 @@ use deftool_lang::text::{Location, Spanned};
 
 use super::specs::Specs;
 use super::tool_names::ToolNames;
-use crate::model::{Load, project_id};
+use crate::model::{Load, Scope};
 
 /// Reports duplicate names of workers, and several default workers, in a project.
 pub(super) fn report_duplicate_workers(load: &mut Load) {
@@ -67,7 +67,7 @@ pub(super) fn report_unknown_worker_tools(
             worker.valid = false;
         }
         let is_known = |kind, name: &str| {
-            tools.contains(specs, project_id(root), kind, name) || is_skipped.contains(&(&**root, kind, name))
+            tools.contains(specs, Scope::of_project(root), kind, name) || is_skipped.contains(&(&**root, kind, name))
         };
         // The tools of an MCP server are not known here.
         let is_remote = |kind, name: &str| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::INVALID_PATTERN;
-use deftool_lang::schema::{Target, check_tool, longest_returned_string};
+use deftool_lang::schema::{Target, check_list, check_tool, list_places, longest_returned_string};
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes, unknown_key_among};
 use deftool_lang::spec::{Definitions, FileKind, Tool, ToolForms, ToolSelection, lower_unknown};
 use deftool_lang::syntax::parse;
@@ -18,7 +18,7 @@ use super::directives::{Directives, read_directives};
 use super::known_forms::{independent_forms, reuse_forms};
 use super::model::{FileParts, KnownForm, SpecFile};
 use super::read::{MAX_BYTES, SourceText};
-use crate::model::LoadedTool;
+use crate::model::{LoadedTool, OfferedTools};
 use crate::rules;
 
 /// How a spec file is read.
@@ -45,11 +45,37 @@ impl SpecFile {
             id,
             source,
             is_lossless: false,
+            is_list: false,
             tool_forms: ToolForms::default(),
             tools: Vec::new(),
             parts: FileParts::default(),
             known_forms: Vec::new(),
         }
+    }
+
+    /// Reads a list of tools of another program.
+    pub(super) fn of_list(text: SourceText, id: SourceId, from: &Path) -> Self {
+        let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
+        let (source, damage) = text.into_source(id, from);
+        let mut file = Self { is_lossless, ..Self::empty(source, id) };
+        if is_text {
+            load_list(&mut file);
+        }
+        file.parts.findings.extend(damage);
+        file
+    }
+
+    /// Reads a list of tools that is not a file.
+    pub(super) fn of_offer(offer: &OfferedTools, id: SourceId) -> Self {
+        let OfferedTools { server, text, problem } = offer;
+        let name = format!("MCP server {server}");
+        let mut file =
+            Self::empty(SourceFile::new(name, text.as_str()).with_places(list_places(text)), id);
+        load_list(&mut file);
+        let start = Location { source: id, span: Span::default() };
+        let problem = problem.iter().map(|problem| rules::mcp_tool::finding(start, server, problem));
+        file.parts.findings.extend(problem);
+        file
     }
 
     /// Reads the text as the source `id`, whose name is relative to `from`.
@@ -76,6 +102,16 @@ impl CachedFile for SpecFile {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         self.is_lossless && self.source.text.as_bytes() == bytes
     }
+}
+
+/// Reads the text as a list of tools of another program.
+fn load_list(file: &mut SpecFile) {
+    let (tools, findings) = check_list(file.id, &file.source.text);
+    let name: Arc<str> = Arc::from(file.source.name.as_str());
+    let tools = tools.into_iter().map(|tool| Arc::new(LoadedTool::new(Arc::new(tool), Arc::clone(&name))));
+    file.tools.extend(tools);
+    file.parts.findings.extend(findings);
+    file.is_list = true;
 }
 
 /// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.

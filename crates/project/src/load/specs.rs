@@ -15,8 +15,8 @@ use super::model::{Slot, SpecFile};
 use super::read::{Known, SourceText, read_source};
 use super::snapshot::Snapshot;
 use super::spec_file::Reading;
-use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
-use crate::paths::{display_name, is_code};
+use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError, Scope};
+use crate::paths::{display_name, is_code, is_tool_list};
 use crate::{parallel, rules};
 
 /// The spec files of a load.
@@ -81,9 +81,17 @@ impl Specs {
             let source = base.add_source(file.source.clone(), root.as_ref());
             if reason != Reason::Settings {
                 base.checked.push(source);
+                base.lists.extend(file.is_list.then_some(source));
                 paths.extend(file.is_lossless.then(|| (source, path.clone())));
             }
             files.push(ListedSpec { path, reason, file });
+        }
+        for offer in inputs.iter().flat_map(|input| &input.offers) {
+            let file = SpecFile::of_offer(offer, base.sources.id_ahead(0));
+            let source = base.add_source(file.source.clone(), None);
+            base.checked.push(source);
+            base.lists.insert(source);
+            files.push(ListedSpec { path: PathBuf::new(), reason: Reason::Checked, file: Arc::new(file) });
         }
         let mut outside = Vec::new();
         for input in inputs {
@@ -131,9 +139,9 @@ impl Specs {
         self.base.root_of(source)
     }
 
-    /// Returns a number that identifies the project of a file.
-    pub(super) fn project_of(&self, source: SourceId) -> Option<usize> {
-        self.base.project_of(source)
+    /// Returns the scope of the names in a file.
+    pub(super) fn scope_of(&self, source: SourceId) -> Scope {
+        self.base.scope_of(source)
     }
 
     /// Whether a file may contain tools among other code.
@@ -309,6 +317,9 @@ fn read_spec(
 ) -> Result<Arc<SpecFile>, ProjectError> {
     let make = |bytes, before: Option<&SpecFile>| {
         let text = SourceText::of_bytes(path.to_owned(), bytes);
+        if cache.reads_lists && is_tool_list(path) {
+            return SpecFile::of_list(text, id, from);
+        }
         let is_repeated = !cache.is_single_load();
         let reading = Reading { selection: &cache.selection, forms: Some(forms), before, is_repeated };
         SpecFile::of(text, id, from, &reading)

@@ -13,10 +13,11 @@ use deftool_lang::text::{Location, SourceId};
 
 use super::model::Slot;
 use super::specs::Specs;
+use crate::model::Scope;
 use crate::rules;
 
-/// The project, and the name without case and dashes.
-pub(super) type GroupKey = (Option<usize>, String);
+/// The scope, and the name without case and dashes.
+pub(super) type GroupKey = (Scope, String);
 
 /// The places of the tools of all files, by their names and in order.
 #[derive(Default)]
@@ -38,8 +39,8 @@ pub(super) struct Standing {
 impl ToolNames {
     /// Returns the groups of the tools of a file.
     pub(super) fn keys(specs: &Specs, source: SourceId) -> impl Iterator<Item = GroupKey> {
-        let project = specs.project_of(source);
-        specs.tools_of(source).iter().map(move |loaded| (project, folded(&loaded.tool.name.value)))
+        let scope = specs.scope_of(source);
+        specs.tools_of(source).iter().map(move |loaded| (scope, folded(&loaded.tool.name.value)))
     }
 
     /// Adds the tools of a file.
@@ -90,9 +91,9 @@ impl ToolNames {
         self.findings.values().flatten()
     }
 
-    /// Returns whether a project has a tool of this kind with this name.
-    pub(super) fn contains(&self, specs: &Specs, project: usize, kind: ToolKind, name: &str) -> bool {
-        let group = self.groups.get(&(Some(project), folded(name))).into_iter().flatten();
+    /// Returns whether a scope has a tool of this kind with this name.
+    pub(super) fn contains(&self, specs: &Specs, scope: Scope, kind: ToolKind, name: &str) -> bool {
+        let group = self.groups.get(&(scope, folded(name))).into_iter().flatten();
         let mut tools = group.filter_map(|slot| specs.tool(*slot));
         tools.any(|loaded| loaded.tool.kind == kind && loaded.tool.name.value == name)
     }

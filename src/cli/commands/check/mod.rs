@@ -11,14 +11,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deftool_lang::schema::Target;
-use deftool_project::{Input, Load, LoadOptions, Overlay, load_with, read_stream};
+use deftool_mcp::Offer;
+use deftool_project::{Input, Load, LoadOptions, OfferedTools, Overlay, load_with, read_stream};
 use deftool_script::can_analyse_scripts;
+use serde_json::json;
 
 use crate::cli::options::{FormatOptions, ProjectOptions, target};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::{CommandDirs, inputs_of, refuse_nothing};
 use crate::cli::project::preview;
-use crate::cli::terminal::output::eprint_progress;
+use crate::cli::terminal::output::{clean, eprint_progress};
+use crate::cli::worker::offer::offer_of_named;
 use fix::FixOptions;
 use fix::FixRun;
 use projects::ProjectsOptions;
@@ -35,10 +38,12 @@ Examples:
   deftool check specs/weather.eld --target openai,gemini
   deftool check --project-glob 'packages/*'
   deftool check --select DT2 --ignore idle-description
+  deftool check tools.json --target openai
+  deftool check --mcp 'uvx mcp-server-time'
   deftool check --format github --strict")]
 pub(in crate::cli) struct CheckOptions {
-    /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder, and
-    /// those below it]
+    /// Spec files, scripts, JSON files with a list of tools, folders or projects; `-` reads stdin [default: the project
+    /// around the current folder, and those below it]
     pub(in crate::cli) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) projects: ProjectsOptions,
@@ -56,6 +61,9 @@ pub(in crate::cli) struct CheckOptions {
     /// Also start or contact the MCP servers, which must be trusted, and check what they offer
     #[arg(long, hide_short_help = true, conflicts_with_all = ["fixing", "watch"])]
     pub(in crate::cli) online: bool,
+    /// Start this MCP server, or contact it at a URL, and check the tools that it lists
+    #[arg(long, value_name = "COMMAND|URL", conflicts_with_all = ["fixing", "watch", "globs"])]
+    pub(in crate::cli) mcp: Vec<String>,
     /// Exit with 1 if there are warnings
     #[arg(long)]
     pub(in crate::cli) strict: bool,
@@ -80,8 +88,10 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
     let mut load_options = options.load_options()?;
     let selection = Selection::of(&options.selection, &dirs.current)?;
-    let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
+    let mut inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&dirs, &mut load_options.overlay)?]
+    } else if options.paths.is_empty() && !options.mcp.is_empty() {
+        Vec::new()
     } else {
         let paths = options.projects.paths(&options.paths, &dirs)?;
         if options.watch {
@@ -89,6 +99,9 @@ pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         }
         inputs_of(&paths, &dirs.project)?
     };
+    if !options.mcp.is_empty() {
+        inputs.push(offers(&options.mcp, &dirs.project)?);
+    }
     let fixes = FixRun {
         inputs: &inputs,
         from: &dirs.current,
@@ -146,12 +159,39 @@ impl CheckOptions {
     pub(in crate::cli) fn load_options(&self) -> Result<LoadOptions, CliError> {
         Ok(LoadOptions {
             with_scripts: true,
+            reads_lists: true,
             targets: self.targets.clone(),
             type_checker: if self.types { Some(find_type_checker()?) } else { None },
             raises_denied: true,
             ..LoadOptions::default()
         })
     }
+}
+
+/// Starts or contacts the MCP servers that the user named, and returns the tools that they list.
+///
+/// # Errors
+/// If one does not list its tools.
+fn offers(servers: &[String], folder: &Path) -> Result<Input, CliError> {
+    let mut offers = Vec::new();
+    for server in servers {
+        let Offer { raw, missing, .. } = offer_of_named(server, folder)?;
+        let text = format!("{:#}", json!({"tools": raw}));
+        offers.push(OfferedTools { server: public_name(server), text, problem: missing });
+    }
+    Ok(Input { offers, ..Input::default() })
+}
+
+/// Returns a command, or a URL without its user, password and query, which may be secret.
+fn public_name(server: &str) -> String {
+    let shown = clean(server);
+    let Some((scheme, rest)) = shown.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"))
+    else {
+        return shown;
+    };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    format!("{scheme}://{}{path}", authority.rsplit('@').next().unwrap_or_default())
 }
 
 /// Warns about previews that are used without being enabled.

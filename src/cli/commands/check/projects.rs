@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use deftool_project::{ProjectGlob, find_projects, find_root, has_specs, normalize};
+use deftool_project::{ProjectGlob, find_projects, has_specs, normalize};
 
 use crate::cli::outcome::CliError;
-use crate::cli::project::inputs::CommandDirs;
+use crate::cli::project::inputs::{CommandDirs, with_projects_below};
 
 /// Maximum number of projects in an error message.
 const MAX_LISTED: usize = 10;
@@ -19,8 +19,7 @@ pub(in crate::cli) struct ProjectsOptions {
 }
 
 impl ProjectsOptions {
-    /// Returns the paths to check: `paths`, and the projects below each folder in them. Without paths, returns the
-    /// project around the current folder and those below it, or nothing if there are none below it.
+    /// Returns the paths to check: the projects that the globs select, or `paths` with the projects below them.
     ///
     /// # Errors
     /// If a folder has too many subfolders, or a glob matches no project.
@@ -29,24 +28,7 @@ impl ProjectsOptions {
         paths: &[PathBuf],
         dirs: &CommandDirs,
     ) -> Result<Vec<PathBuf>, CliError> {
-        if !self.globs.is_empty() {
-            return self.select(&dirs.project);
-        }
-        let mut found = Vec::new();
-        if paths.is_empty() {
-            found = find_projects(&dirs.project)?;
-            let around = find_root(&dirs.project).ok().filter(|_| !found.is_empty());
-            found.extend(around.filter(|root| has_specs(root)));
-        }
-        for path in paths {
-            // The projects come first: each of their files is checked once, as a part of its project.
-            let folder = dirs.project.join(path);
-            if folder.is_dir() {
-                found.extend(find_projects(&folder)?);
-            }
-            found.push(path.clone());
-        }
-        Ok(found)
+        if self.globs.is_empty() { with_projects_below(paths, dirs) } else { self.select(&dirs.project) }
     }
 
     /// Returns the projects in `folder` and below it that the globs select. The last glob that matches decides.

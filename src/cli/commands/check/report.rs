@@ -71,7 +71,7 @@ pub(in crate::cli) fn fails(load: &Load, strict: bool) -> bool {
 
 /// Describes the result, as in ``2 tools in 1 file: 1 error; `--fix` repairs 1``.
 pub(in crate::cli) fn describe(load: &Load) -> String {
-    let checked = format!("{} in {}", count(load.tools.len(), "tool"), count(load.checked.len(), "file"));
+    let checked = format!("{} in {}", count(load.tools.len(), "tool"), describe_sources(load));
     let projects: HashSet<_> = load.checked.iter().filter_map(|source| load.root_of(*source)).collect();
     let checked = match projects.len() {
         0 | 1 => checked,
@@ -82,6 +82,15 @@ pub(in crate::cli) fn describe(load: &Load) -> String {
         None if load.is_empty() => format!("note: {checked}: nothing was checked"),
         None => format!("{checked}: all good"),
     }
+}
+
+/// Describes what was checked, as in `1 file and 2 MCP servers`.
+fn describe_sources(load: &Load) -> String {
+    let (files, servers): (Vec<_>, Vec<_>) =
+        load.checked.iter().filter_map(|source| load.sources.get(*source)).partition(|file| file.is_file());
+    let servers = (!servers.is_empty()).then(|| count(servers.len(), "MCP server"));
+    let files = (servers.is_none() || !files.is_empty()).then(|| count(files.len(), "file"));
+    files.into_iter().chain(servers).collect::<Vec<_>>().join(" and ")
 }
 
 fn describe_fixes(load: &Load) -> String {

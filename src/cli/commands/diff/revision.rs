@@ -1,33 +1,39 @@
-//! The spec files of a git revision, read with git's plumbing commands. No command of the repository is executed: hooks,
+//! The files of a git revision, read with git's plumbing commands. No command of the repository is executed: hooks,
 //! filters, textconv, the file system monitor and missing objects of a partial clone are not used.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use deftool_lang::text::one_line;
-use deftool_project::{Input, Overlay, SourceText, is_visible_spec, read_stream};
+use deftool_project::{
+    Input, Overlay, find_root, has_specs, is_tool_list, is_visible_spec, normalize, read_stream,
+};
 
 use crate::cli::outcome::CliError;
 use crate::cli::project::programs::find_program;
 
-/// The files of a revision that are compared with those at a path now.
-#[derive(Default)]
-pub(in crate::cli) struct Revision {
-    /// The spec files. They do not exist: [`texts`](Self::texts) has their content.
-    pub(in crate::cli) input: Input,
-    pub(in crate::cli) texts: Overlay,
-    /// The file, if it contains JSON definitions.
-    pub(in crate::cli) json: Option<SourceText>,
+/// A git revision, and its files that are compared with those at a path now. Links are not followed.
+pub(super) struct Revision {
+    name: String,
+    commit: String,
+    git: Git,
+    /// The root of the repository.
+    top: PathBuf,
+    /// File names in messages are relative to this folder.
+    current: PathBuf,
+    /// The files. They do not exist: [`texts`](Self::texts) has their content.
+    pub(super) inputs: Vec<Input>,
+    pub(super) texts: Overlay,
 }
 
 impl Revision {
-    /// Reads the files that revision `name` has at `path`: a file, a folder or a project that exists now. Links are not
-    /// followed.
+    /// Opens revision `name` of the repository around `path`, which exists now.
     ///
     /// # Errors
-    /// When `name` is not a revision, git is missing, or a file is not UTF-8.
-    pub(in crate::cli) fn read(name: &Path, path: &Path, current: &Path) -> Result<Self, CliError> {
+    /// When `name` is not a revision, or git is missing.
+    pub(super) fn open(name: &Path, path: &Path, current: &Path) -> Result<Self, CliError> {
         let Some(name) = name.to_str().filter(|name| !name.starts_with('-')) else {
             return Err(CliError::Usage(format!(
                 "`{}` is neither a path nor a git revision",
@@ -43,33 +49,91 @@ impl Revision {
         let commit = git
             .text(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
             .map_err(|_| CliError::Usage(unknown_revision(name, git.is_shallow())))?;
-        let inside =
-            real.strip_prefix(std::fs::canonicalize(&top).map_err(|error| unreadable(path, &error))?);
-        let mut inside = inside.map_or_else(|_| PathBuf::new(), Path::to_owned);
+        let top = std::fs::canonicalize(&top).map_err(|error| unreadable(path, &error))?;
+        let (name, current) = (name.to_owned(), current.to_owned());
+        Ok(Self { name, commit, git, top, current, inputs: Vec::new(), texts: Overlay::default() })
+    }
+
+    /// Adds the files that the revision has at `path`: a file, a folder or a project that exists now.
+    ///
+    /// # Errors
+    /// When a file is not UTF-8.
+    pub(super) fn add(&mut self, path: &Path) -> Result<(), CliError> {
+        let real = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
+        let mut inside = self.inside(&real);
         if real.join("specs").is_dir() {
             inside.push("specs");
         }
-        let mut revision = Self::default();
-        for (file, content) in git.files(&commit, &inside, real.is_file())? {
-            let shown = current.join(format!("{name}:{file}"));
-            let text = read_stream(&shown.to_string_lossy(), content.as_slice())?;
-            if is_json(&real) {
-                revision.json = Some(text);
-                continue;
-            }
-            let Some(text) = text.into_text() else {
-                return Err(CliError::Usage(format!("`{name}:{file}` is not UTF-8")));
-            };
-            revision.texts.set(&shown, text);
-            revision.input.files.push(shown);
+        let mut files = Vec::new();
+        for (file, content) in self.git.files(&self.commit, &inside, real.is_file())? {
+            files.push(self.read(&file, &content)?);
         }
-        Ok(revision)
+        if files.is_empty() && is_tool_list(path) {
+            return Err(CliError::Usage(format!("revision `{}` has no such file", self.name)));
+        }
+        self.inputs.push(Input { files, ..Input::default() });
+        Ok(())
+    }
+
+    /// Adds the projects that the revision has in `folder` and below it, and the project around it. If the user named the
+    /// folder, adds also its files outside of projects. `now`: what the folder contains now; a project that is there but
+    /// was not found is ignored by git and left out. Returns the folder in the revision.
+    ///
+    /// # Errors
+    /// When a file is not UTF-8.
+    pub(super) fn add_projects(
+        &mut self,
+        folder: &Path,
+        now: &[Input],
+        is_named: bool,
+    ) -> Result<PathBuf, CliError> {
+        let real = std::fs::canonicalize(folder).map_err(|error| unreadable(folder, &error))?;
+        let (inside, folder) = (self.inside(&real), normalize(folder));
+        let base = self.current.join(format!("{}:", self.name)).join(&inside);
+        let takes_loose = is_named && !folder.join("specs").is_dir();
+        let is_now = |root: &Path| now.iter().any(|input| input.root.as_deref() == Some(root));
+        let is_ignored = |project: &Path| {
+            let root = folder.join(project);
+            !project.as_os_str().is_empty() && !is_now(&root) && has_specs(&root)
+        };
+        let mut projects: BTreeMap<Option<PathBuf>, Vec<PathBuf>> = BTreeMap::new();
+        for (file, content) in self.git.files(&self.commit, &inside, false)? {
+            let below = Path::new(&file).strip_prefix(&inside).unwrap_or(Path::new(&file));
+            let project = project_of(below);
+            if project.map_or(takes_loose, |project| !is_ignored(project)) {
+                let shown = self.read(&file, &content)?;
+                projects.entry(project.map(|project| base.join(project))).or_default().push(shown);
+            }
+        }
+        self.inputs.extend(projects.into_iter().map(|(root, files)| Input {
+            root,
+            files,
+            ..Input::default()
+        }));
+        let around = find_root(&folder).ok().filter(|root| !is_named && *root != folder);
+        around.map_or(Ok(()), |root| self.add(&root))?;
+        Ok(base)
+    }
+
+    /// Returns a path relative to the root of the repository.
+    fn inside(&self, real: &Path) -> PathBuf {
+        real.strip_prefix(&self.top).map_or_else(|_| PathBuf::new(), Path::to_owned)
+    }
+
+    /// Stores the content of a file, and returns the path under which it is read.
+    fn read(&mut self, file: &str, content: &[u8]) -> Result<PathBuf, CliError> {
+        let shown = self.current.join(format!("{}:{file}", self.name));
+        let Some(text) = read_stream(&shown.to_string_lossy(), content)?.into_text() else {
+            return Err(CliError::Usage(format!("`{}:{file}` is not UTF-8", self.name)));
+        };
+        self.texts.set(&shown, text);
+        Ok(shown)
     }
 }
 
-/// Returns whether a path has the extension of JSON definitions.
-pub(in crate::cli) fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+/// Returns the project of a spec file: the folder with the outermost `specs` around it.
+fn project_of(file: &Path) -> Option<&Path> {
+    file.ancestors().skip(1).filter(|folder| folder.ends_with("specs")).last()?.parent()
 }
 
 /// Returns the message for a name that is not a revision. A shallow clone lacks most revisions.

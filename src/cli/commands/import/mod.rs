@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use deftool_engine::Servers;
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, ImportFormat, Importer};
 use deftool_lang::spec::{
     Effect, FileKind, PathBase, Permissions, Tool, ToolForms, advice_on_name, form_of_tool, format_generated,
-    lower,
 };
-use deftool_lang::syntax::{parse, write};
-use deftool_lang::text::{Location, Sources, count, one_line};
-use deftool_mcp::{Offer, inspect};
+use deftool_lang::syntax::write;
+use deftool_lang::text::{Location, Sources, count};
+use deftool_mcp::Offer;
 use deftool_process::files::Readers;
 use deftool_project::{
     Generation, Input, SourceText, display_name, find_root, read_source, read_stream, read_tool_forms,
@@ -32,7 +30,7 @@ use crate::cli::project::outputs::write_output;
 use crate::cli::terminal::output::{
     clean, describe_summary, eprint_error, eprint_findings, eprint_line, eprint_progress, print,
 };
-use crate::cli::worker::offer::offer_of;
+use crate::cli::worker::offer::{offer_of, offer_of_named};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -130,7 +128,7 @@ pub(in crate::cli) fn import_for_init(named: &str, from: ForeignFormat) -> Resul
     let path = current.join(named);
     let is_file = path.exists() || path.extension().is_some_and(|extension| extension == "json");
     let inputs = if from == ForeignFormat::Json(ImportFormat::Mcp) && !is_file {
-        vec![(list_tools(named, &current)?, None)]
+        vec![(listed(named, &offer_of_named(named, &current)?)?, None)]
     } else {
         read_inputs(&[PathBuf::from(named)], &current)?
     };
@@ -323,37 +321,14 @@ fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
         return Err(CliError::Usage(format!("unknown MCP server `{name}`; {advice}")));
     };
     let offer = block_on(offer_of(&load, server, &root))??;
-    listed(name, offer)
-}
-
-/// Reads the tools of the MCP server at a URL, or of a program with its arguments. No trust is required, because
-/// the user names it.
-fn list_tools(server: &str, current: &Path) -> Result<SourceText, CliError> {
-    let is_url = server.starts_with("http://") || server.starts_with("https://");
-    let words: Vec<&str> = if is_url { vec![server] } else { server.split_whitespace().collect() };
-    let words: Vec<String> = words.into_iter().map(|word| serde_json::json!(word).to_string()).collect();
-    let value =
-        if is_url { format!(":url {}", words.join("")) } else { format!(":command [{}]", words.join(" ")) };
-    let text = format!("(defmcp :name \"server\" {value})");
-    let source = Sources::new().id_ahead(0);
-    let (definitions, findings) = lower(source, &text, &parse(source, &text).0, FileKind::Specs);
-    let [found] = definitions.mcp_servers.as_slice() else {
-        let why = findings.first().map_or("neither a file, a URL nor a command", |finding| &finding.message);
-        return Err(CliError::Usage(format!("`{}`: {why}", clean(server))));
-    };
-    let offer = match Servers::remote(found, None, current) {
-        Ok(remote) => block_on(inspect(&remote))?.map_err(|reason| one_line(clean(&reason))),
-        Err(error) => Err(error),
-    };
-    listed(server, offer)
+    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{}`: {reason}", clean(name))))?;
+    listed(name, &offer)
 }
 
 /// Returns the tools that an MCP server offers as JSON.
-fn listed(server: &str, offer: Result<Offer, String>) -> Result<SourceText, CliError> {
-    let server = clean(server);
-    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{server}`: {reason}")))?;
+fn listed(server: &str, offer: &Offer) -> Result<SourceText, CliError> {
     let listed = format!("{:#}", serde_json::json!({"tools": offer.listed}));
-    Ok(read_stream(&format!("MCP server {server}"), listed.as_bytes())?)
+    Ok(read_stream(&format!("MCP server {}", clean(server)), listed.as_bytes())?)
 }
 
 fn block_on<F: Future>(work: F) -> Result<F::Output, CliError> {

@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use deftool_project::{Input, Load, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs};
+use deftool_project::{
+    Input, Load, display_name, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs,
+};
 
 use crate::cli::options::{FormatOptions, ProjectOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit};
-use crate::cli::project::inputs::{CommandDirs, refuse_nothing};
+use crate::cli::project::inputs::{CommandDirs, refuse_nothing, with_projects_below};
 use crate::cli::terminal::output::eprint_error;
 use report::{print_list, print_results};
 use run::TestRun;
@@ -29,7 +31,7 @@ Examples:
   deftool test --filter weather --watch
   deftool test scripts/weather_test.lua")]
 pub(in crate::cli) struct TestOptions {
-    /// Spec files, scripts, folders or projects [default: the project around the current folder]
+    /// Spec files, scripts, folders or projects [default: the project around the current folder, and those below it]
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// Run only tools, tests and test files with TEXT in their name
     #[arg(long, value_name = "TEXT")]
@@ -107,12 +109,17 @@ fn run_once(
     if !options.list {
         scripts::run_samples(&mut run, from, options)?;
     }
-    for (root, only) in selection.roots(inputs) {
-        let files = find_tests(load, &root, from, only.as_deref())?;
-        if files.is_empty() {
-            continue;
+    let roots = selection.roots(inputs);
+    for (root, only) in &roots {
+        let tested = find_tests(load, root, from, only.as_deref())
+            .map_err(CliError::from)
+            .and_then(|files| scripts::run(&mut run, root, from, &files, options));
+        match tested {
+            Ok(()) => {}
+            // The tests of the other projects run.
+            Err(error) if roots.len() > 1 => run.fail(&display_name(root, from), &error),
+            Err(error) => return Err(error),
         }
-        scripts::run(&mut run, &root, from, &files, options)?;
     }
     run.count();
     let is_empty = !run.has_tools && run.results.is_empty();
@@ -153,10 +160,11 @@ impl TestSelection {
             others.push(path.clone());
         }
         let with_examples = paths.is_empty() || !others.is_empty();
-        if let (false, Some(first)) = (with_examples, tests.first()) {
-            others.push(find_root(first)?);
-        }
-        Ok(Self { paths: others, tests, with_examples })
+        let paths = match tests.first().filter(|_| !with_examples) {
+            Some(first) => vec![find_root(first)?],
+            None => with_projects_below(&others, dirs)?,
+        };
+        Ok(Self { paths, tests, with_examples })
     }
 
     /// Returns the projects with their selected test files; `None` selects all.

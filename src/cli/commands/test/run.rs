@@ -19,7 +19,8 @@ use deftool_script::{LocalVm, ScriptSink};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::terminal::output::{clean, cut};
+use crate::cli::outcome::CliError;
+use crate::cli::terminal::output::{clean, cut, eprint_error};
 
 /// Maximum number of printed lines of details and of log output, each.
 const MAX_LINES: usize = 30;
@@ -212,10 +213,13 @@ impl TestRun {
             return Self::default();
         }
         let forms = Forms::of(load);
-        // Examples need no script, so errors in scripts are reported apart.
+        // Examples need no script, so errors in scripts are reported apart. A spec file that cannot be read is no script.
+        let is_of_file = |error: &Diagnostic| {
+            load.checked.contains(&error.primary.source) && forms.enclosing(error.primary).is_none()
+        };
         let errors = || {
             let errors = load.findings.iter().filter(|finding| finding.severity == Severity::Error);
-            errors.filter(|error| !deftool_project::rules::breaks_script(error.rule))
+            errors.filter(|error| !deftool_project::rules::breaks_script(error.rule) || is_of_file(error))
         };
         // A failing example makes its tool invalid, but it requires a valid schema. Therefore, the examples of tools
         // without other errors can run.
@@ -269,6 +273,12 @@ impl TestRun {
             }
             self.results.push(TestResult::of_example(loaded, example, &load.sources));
         }
+    }
+
+    /// Reports that the tests of a project cannot run, as an error.
+    pub(super) fn fail(&mut self, project: &str, error: &CliError) {
+        eprint_error(&format!("the tests of {project} did not run: {error}"));
+        self.summary.errors += 1;
     }
 
     /// Updates the counts of the summary.

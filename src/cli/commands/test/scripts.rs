@@ -1,7 +1,6 @@
 //! Script tests: runs the tests of all files in parallel and returns the results in order.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +34,9 @@ pub(super) fn run(
     files: &[TestScript],
     options: &TestOptions,
 ) -> Result<(), CliError> {
+    if files.is_empty() {
+        return Ok(());
+    }
     remove_leftover_test_folders();
     let find = tools_of(root, from, options)?;
     let files: Vec<TestFile> = files
@@ -68,21 +70,23 @@ pub(super) fn run_samples(run: &mut TestRun, from: &Path, options: &TestOptions)
     if samples.is_empty() {
         return Ok(());
     }
-    let mut tools: HashMap<&Path, TestTools> = HashMap::new();
+    let mut tools: HashMap<&Path, Result<TestTools, String>> = HashMap::new();
     let mut jobs = Vec::new();
     for sample in &samples {
-        let Some(root) = &sample.root else {
-            let message = String::from("a tool outside of a project has no script to call");
-            set_failure(
-                run,
-                sample,
-                Failure { kind: "load", at: sample.at.clone(), message, details: Vec::new() },
-            );
-            continue;
+        let find = match &sample.root {
+            Some(root) => tools
+                .entry(root)
+                .or_insert_with(|| tools_of(root, from, options).map_err(|error| error.to_string()))
+                .clone(),
+            None => Err(String::from("a tool outside of a project has no script to call")),
         };
-        let find = match tools.entry(root) {
-            Entry::Occupied(known) => Arc::clone(known.get()),
-            Entry::Vacant(vacant) => Arc::clone(vacant.insert(tools_of(root, from, options)?)),
+        let find = match find {
+            Ok(find) => find,
+            Err(message) => {
+                let failure = Failure { kind: "load", at: sample.at.clone(), message, details: Vec::new() };
+                set_failure(run, sample, failure);
+                continue;
+            }
         };
         let source = format!(
             "local call = tool.load({})\ntest(\"example\", function()\n  expect(call(json.decode({}))).equals(json.decode({}))\nend)\n",
@@ -91,7 +95,7 @@ pub(super) fn run_samples(run: &mut TestRun, from: &Path, options: &TestOptions)
             lua_string(&sample.returns.to_string()),
         );
         let mut script = Script::new(sample.tool.clone(), "example", source);
-        script.root = Some(root.clone());
+        script.root.clone_from(&sample.root);
         jobs.push((sample, TestFile { script: Arc::new(script), tools: find }));
     }
     let outcomes = in_parallel(&jobs, |(_, file)| run_test(file, 0, options.timeout))?;

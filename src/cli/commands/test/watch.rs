@@ -31,8 +31,8 @@ pub(super) fn run(
     }
     let (options, folder, current) = (options.clone(), dirs.project.clone(), dirs.current.clone());
     let paths = selection.paths.clone();
-    // Only the changes of a whole project are reported.
-    let is_whole = options.paths.is_empty() && options.filter.is_none();
+    // Only the changes of a whole project are reported. One without other projects below it needs no path.
+    let is_whole = options.paths.is_empty() && paths.is_empty() && options.filter.is_none();
     let reports_changes = is_whole && format == TestFormat::Human;
     let mut generation = None;
     let report = move |load: Load, started| {

@@ -16,7 +16,7 @@ pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
         Severity::Note => "notice",
     };
     let mut line = format!("::{command} ");
-    if let Some(file) = sources.get(finding.primary.source) {
+    if let Some(file) = sources.get(finding.primary.source).filter(|file| file.is_file()) {
         let start = file.line_column(finding.primary.span.start);
         let end = file.line_column(finding.primary.span.end);
         let _ = write!(line, "file={},line={},endLine={},", property(&file.name), start.line, end.line);

@@ -183,7 +183,7 @@ fn char_columns(character: char) -> usize {
     if character == '\t' { 4 } else { character.width().unwrap_or(1) }
 }
 
-/// A location that the renderer prints with its column in the window instead of the column in the file.
+/// A location that the renderer prints with its line and column in the window.
 struct Correction {
     printed: String,
     actual: String,
@@ -297,17 +297,17 @@ impl<'f> Window<'f> {
     }
 
     /// Returns the correction for the location of `span`, if the renderer prints a wrong column because the line is
-    /// truncated.
+    /// truncated, or a line of a source that is not a file.
     fn correction(&self, file: &SourceFile, span: Span) -> Option<Correction> {
         let before = self.text.get(..self.range(span).start)?;
-        if !self.is_cut || before.contains('\n') {
+        if file.is_file() && (!self.is_cut || before.contains('\n')) {
             return None;
         }
-        let actual = file.line_column(span.start);
-        let name = one_line(file.name.clone());
+        let line = self.line + before.matches('\n').count();
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Some(Correction {
-            printed: format!("{name}:{}:{}", actual.line, before.chars().count() + 1),
-            actual: format!("{name}:{}:{}", actual.line, actual.column),
+            printed: format!("{}:{line}:{column}", one_line(file.name.clone())),
+            actual: one_line(file.position(span)),
         })
     }
 }

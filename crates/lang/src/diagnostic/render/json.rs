@@ -27,8 +27,15 @@ pub struct JsonFinding {
     pub severity: Severity,
     /// One clause that describes the problem.
     pub message: String,
-    /// The file as the user named it.
+    /// The file as the user named it, or the name of another source.
     pub file: String,
+    /// The name of the tool, if the source is not a file but the list of an MCP server. Lines are those of this list in
+    /// indented JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// JSON pointer of the value in `tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
     /// Line of the first character.
     pub line: usize,
     /// Column of the first character.
@@ -107,12 +114,15 @@ fn json_finding(finding: &Diagnostic, sources: &Sources) -> JsonFinding {
             })
             .collect(),
     });
+    let place = file.and_then(|file| file.place(finding.primary.span));
     JsonFinding {
         rule: finding.rule.code,
         name: finding.rule.name,
         severity: finding.severity,
         message: finding.message.clone(),
         file: file.map_or_else(String::new, |file| file.name.clone()),
+        tool: place.map(|place| place.tool.to_string()),
+        pointer: place.map(|place| place.pointer.clone()),
         line: start.line,
         column: start.column,
         end_line: end.line,

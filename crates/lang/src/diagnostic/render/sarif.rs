@@ -6,8 +6,10 @@
 //! [`MAX_RESULTS`] results. It identifies alerts by the fingerprint `primaryLocationLineHash`, which its upload action
 //! computes; the fingerprint here is a different one, for other tools.
 //!
+//! A finding about a source that is not a file, such as the list of an MCP server, has a logical location.
+//!
 //! Not included: `uriBaseId` (paths are relative to the directory in which `check` ran, which should be the repository
-//! root), logical locations, times.
+//! root), times.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
@@ -123,7 +125,10 @@ struct Fingerprints {
 struct SarifLocation {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<usize>,
-    physical_location: PhysicalLocation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    physical_location: Option<PhysicalLocation>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logical_locations: Vec<LogicalLocation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Text>,
 }
@@ -133,6 +138,15 @@ struct SarifLocation {
 struct PhysicalLocation {
     artifact_location: ArtifactLocation,
     region: Region,
+}
+
+/// A place in a source that is not a file.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogicalLocation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    fully_qualified_name: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -281,9 +295,19 @@ fn related_locations(finding: &Diagnostic, sources: &Sources) -> Vec<SarifLocati
 }
 
 fn location(file: &SourceFile, span: Span) -> SarifLocation {
-    let physical_location =
-        PhysicalLocation { artifact_location: artifact(file), region: region(file, span) };
-    SarifLocation { id: None, physical_location, message: None }
+    let physical_location = file
+        .is_file()
+        .then(|| PhysicalLocation { artifact_location: artifact(file), region: region(file, span) });
+    let logical_location = (!file.is_file()).then(|| LogicalLocation {
+        name: file.place(span).map(|place| place.tool.to_string()),
+        fully_qualified_name: file.position(span),
+    });
+    SarifLocation {
+        id: None,
+        physical_location,
+        logical_locations: logical_location.into_iter().collect(),
+        message: None,
+    }
 }
 
 fn artifact(file: &SourceFile) -> ArtifactLocation {

@@ -1,7 +1,11 @@
 //! What an import reports beside invalid JSON. The rule names no place in a spec, so these are messages of one rule.
 
+use super::model::Purpose;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::schema::rules::import::IMPORT;
+use crate::schema::rules::may_be_refused::MAY_BE_REFUSED;
+use crate::spec::{Member, rules};
+use crate::syntax::quoted;
 use crate::text::{Location, Span};
 
 /// A definition, or a part of it, that cannot be imported.
@@ -24,11 +28,52 @@ pub(super) fn not_a_tool(location: Location, message: String) -> Diagnostic {
     error(location, message)
 }
 
+/// A tool of a provider, which has no schema.
+pub(super) fn not_a_function(location: Location, word: &str, purpose: Purpose) -> Diagnostic {
+    match purpose {
+        Purpose::Import => {
+            not_a_tool(location, format!("`{word}` is not a function tool; it cannot be converted to a spec"))
+        }
+        Purpose::Check => note(location, format!("`{word}` is not a function tool; it is not checked")),
+    }
+}
+
+const UNKNOWN_FORMAT: &str = "unknown tool definition format";
+
 /// Not a known tool definition.
-pub(super) fn unknown_format(location: Location) -> Diagnostic {
-    not_a_tool(location, String::from("unknown tool definition format"))
-        .note("supported formats: tools of OpenAI, Anthropic, Gemini and MCP, and a JSON Schema of an object")
-        .note("use `--from` if the format cannot be detected")
+pub(super) fn unknown_format(location: Location, purpose: Purpose) -> Diagnostic {
+    let finding = not_a_tool(location, String::from(UNKNOWN_FORMAT));
+    match purpose {
+        Purpose::Import => finding
+            .note("supported formats: tools of OpenAI, Anthropic, Gemini and MCP, and a JSON Schema of an object")
+            .note("use `--from` if the format cannot be detected"),
+        Purpose::Check => finding.note("supported formats: tools of OpenAI, Anthropic, Gemini and MCP"),
+    }
+}
+
+/// Returns whether a finding is that of [`unknown_format`].
+pub(super) fn is_unknown_format(finding: &Diagnostic) -> bool {
+    finding.message == UNKNOWN_FORMAT
+}
+
+/// The value at `location` is not a list of tools.
+pub(super) fn not_a_list(location: Location) -> Diagnostic {
+    not_a_tool(location, String::from("expected a list of tools"))
+        .note("a list is an array of tools, or an object with `tools`, as in a request or the response to `tools/list`")
+        .note("supported formats: tools of OpenAI, Anthropic, Gemini and MCP")
+}
+
+/// The schema `name` is too large or too deep.
+pub(super) fn not_checked(location: Location, name: &str) -> Diagnostic {
+    note(location, format!("`{name}` is too large to be checked completely"))
+}
+
+/// OpenAI, or also Anthropic, rejects the keyword `key` at the top of the parameters.
+pub(super) fn rejected_at_top(location: Location, key: &str) -> Diagnostic {
+    let is_by_both = matches!(key, "anyOf" | "oneOf" | "allOf");
+    let who = if is_by_both { "OpenAI and Anthropic reject" } else { "OpenAI rejects" };
+    let message = format!("{who} a request with `{key}` at the top of the parameters of a tool");
+    Diagnostic::new(&MAY_BE_REFUSED, location, message)
 }
 
 /// The definition looks like `detected` although `--from` specifies `expected`.
@@ -126,9 +171,17 @@ pub(super) fn unknown_required(location: Location, name: &str) -> Diagnostic {
     warning(location, message)
 }
 
+/// The same for a definition that is checked as it is, under the rule for schemas in specs.
+pub(super) fn unknown_name(location: Location, name: &str, properties: &[Member]) -> Diagnostic {
+    let known = properties.iter().map(|property| property.key.as_str());
+    let message = format!("unknown property `{name}` in `required`");
+    let finding = rules::unknown_name(location, message, name, known, quoted);
+    Diagnostic { fix: None, ..finding }
+}
+
 /// `required` is not an array of names.
 pub(super) fn required_without_names(location: Location) -> Diagnostic {
-    let message = "expected an array of property names in `required`; ignored";
+    let message = "expected an array of property names in `required`";
     warning(location, message)
 }
 

@@ -17,9 +17,13 @@
 //!
 //! An object that is not described by its properties alone is marked as open, because targets would close it.
 //!
+//! [`check_list`] checks definitions as they are: the same rules, without what only a spec cannot express.
+//!
 //! This module reads no files. Formats: the vendors' documentation as of November 2026, MCP 2025-06-18.
 
 mod anthropic;
+mod check;
+mod definition;
 mod gemini;
 mod json_schema;
 mod literals;
@@ -28,25 +32,27 @@ mod messages;
 mod model;
 mod openai;
 mod parameters;
+mod places;
 mod read;
 mod recognise;
 mod schema;
+mod words;
 
+pub use check::check_list;
 pub use model::ImportFormat;
+pub use places::list_places;
 pub use read::repeated_member;
+pub use words::of_json;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use self::model::FindingSink;
-use self::recognise::{Definition, find_definitions};
-use self::schema::Rewriter;
+use self::definition::lower_definition;
+use self::model::{Definition, FindingSink, Purpose, is_inside};
+use self::recognise::find_definitions;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::schema::{check_tool, rules, to_current_draft};
-use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
-use crate::spec::{
-    Effect, FileKind, Json, JsonKind, Tool, ToolForms, ToolSelection, lower_selected, lower_tool,
-};
+use crate::schema::check_tool;
+use crate::spec::{FileKind, Tool, ToolForms, ToolSelection, lower_selected};
 use crate::syntax::parse;
 use crate::text::{Location, SourceId, Span};
 
@@ -89,18 +95,13 @@ impl Importer {
         if self.from.is_none() && text.trim_start().starts_with(['(', ';']) {
             return self.add_lisp(source, text, FileKind::EmacsLisp);
         }
-        let (values, mut read) = read::read_json(source, text);
-        let mut sink = FindingSink { source, findings: Vec::new() };
+        let (values, read) = read::read_json(source, text);
+        let mut sink = FindingSink::new(source, Purpose::Import);
         let mut definitions = Vec::new();
         for value in &values {
             find_definitions(value, self.from, &mut definitions, &mut sink);
         }
-        // Findings about numbers and keys matter only inside a tool, not elsewhere in a request body.
-        let spans: Vec<Span> = definitions.iter().map(|definition| definition.json.span).collect();
-        read.retain(|finding| {
-            finding.rule == &rules::invalid_json::INVALID_JSON || is_inside(finding.primary.span, &spans)
-        });
-        sink.findings.extend(read);
+        sink.report_read(read, &definitions);
         for definition in definitions {
             if let Some(tool) = import_definition(&definition, file_name, &mut sink) {
                 sink.findings.extend(self.keep(tool));
@@ -183,71 +184,15 @@ fn first_lost(comments: &[Span], forms: &[Span], text: &str) -> Option<(Span, us
     Some((*lost.last()?, lost.len()))
 }
 
-/// Returns whether one of `spans`, which are sorted and disjoint, contains `span`.
-fn is_inside(span: Span, spans: &[Span]) -> bool {
-    let after = spans.partition_point(|known| known.start <= span.start);
-    after.checked_sub(1).and_then(|index| spans.get(index)).is_some_and(|known| span.end <= known.end)
-}
-
+/// Imports a definition. Warnings of the rules for specs are left to the check of the spec.
 fn import_definition(
     definition: &Definition<'_>,
     file_name: Option<&str>,
     sink: &mut FindingSink,
 ) -> Option<Tool> {
-    let Definition { format, json } = *definition;
     let first_finding = sink.findings.len();
-    let mut envelope = match format {
-        ImportFormat::OpenAi => openai::read_chat(json),
-        ImportFormat::OpenAiResponses => openai::read_responses(json),
-        ImportFormat::Anthropic => anthropic::read(json),
-        ImportFormat::Gemini => gemini::read(json),
-        ImportFormat::Mcp => mcp::read(json),
-        ImportFormat::JsonSchema => json_schema::read(json, file_name),
-    };
-    let Some(name) = envelope.name.take() else {
-        let brace = Span { start: json.span.start, end: json.span.start + 1 };
-        sink.report(messages::nameless(sink.at(brace), envelope.named_by));
-        return None;
-    };
-    // Like the schemas of a running MCP server. Gemini's is a dialect of its own.
-    let current = |schema: &Json| Json::with_spans(to_current_draft(&schema.to_value()), schema);
-    let (parameters, returns);
-    if format != ImportFormat::Gemini {
-        parameters = envelope.parameters.map(current);
-        returns = envelope.returns.map(current);
-        (envelope.parameters, envelope.returns) = (parameters.as_ref(), returns.as_ref());
-    }
-    let arguments = parameters::read_parameters(&mut envelope, format, sink);
-    if let Some((_, span)) = envelope.left_out.first() {
-        sink.report(messages::left_out(sink.at(*span), &envelope.left_out));
-    }
-    let name_span = name.span;
-    let mut form = vec![symbol("deftool", json.span), keyword("name", name_span), name];
-    // gptel sends `{}` for a tool without a description.
-    let is_given = |json: &&Json| match &json.kind {
-        JsonKind::Object(members) => !members.is_empty(),
-        kind => *kind != JsonKind::Null,
-    };
-    if let Some(description) = envelope.description.filter(is_given) {
-        form.extend([keyword("description", description.span), datum_of_json(description)]);
-    }
-    let plists = arguments.iter().map(plist_of_argument).collect();
-    form.extend([keyword("args", json.span), list(plists, json.span)]);
-    let effect = match envelope.effect {
-        Effect::Pure => Some("pure"),
-        Effect::Keyed => Some("keyed"),
-        Effect::Once => None,
-    };
-    form.extend(effect.iter().flat_map(|word| [keyword("effect", json.span), symbol(word, json.span)]));
-    if let Some(returns) = envelope.returns {
-        let mut schema = Rewriter::new(returns, false).rewrite(returns, 0, sink);
-        if let JsonKind::Object(members) = &mut schema.kind {
-            members.retain(|member| member.key != "$schema");
-        }
-        form.extend([keyword("returns", json.span), datum_of_schema(&schema)]);
-    }
-    let (tool, findings) = lower_tool(sink.source, list(form, json.span));
-    // Warnings are left to `check` of the spec. Fixes and notes refer to the spec source, so they are removed.
+    let (tool, findings) = lower_definition(definition, file_name, sink);
+    // Fixes and notes refer to the spec source, so they are removed.
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
     let note = String::from("this error is about the resulting spec");
     sink.findings.extend(errors.map(|finding| Diagnostic {
@@ -255,8 +200,5 @@ fn import_definition(
         notes: vec![note.clone()],
         ..finding
     }));
-    let is_mine = |finding: &Diagnostic| {
-        finding.severity == Severity::Error && is_inside(finding.primary.span, &[json.span])
-    };
-    tool.filter(|tool| tool.valid && !sink.findings.iter().skip(first_finding).any(is_mine))
+    tool.filter(|tool| tool.valid && !sink.has_error_in(definition.json.span, first_finding))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::schema::rules;
 use crate::spec::form::datum_of_json;
 use crate::spec::{Effect, Json, JsonKind};
 use crate::syntax::Datum;
@@ -43,20 +44,71 @@ impl ImportFormat {
     }
 }
 
+/// What definitions are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To write specs.
+    Import,
+    /// To check the definitions as they are.
+    Check,
+}
+
 /// Collects the findings for one text.
 pub(super) struct FindingSink {
     pub(super) source: SourceId,
+    pub(super) purpose: Purpose,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 impl FindingSink {
+    pub(super) fn new(source: SourceId, purpose: Purpose) -> Self {
+        Self { source, purpose, findings: Vec::new() }
+    }
+
     pub(super) fn report(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
+    }
+
+    /// Reports a part of a definition that a spec cannot express, if the purpose is a spec.
+    pub(super) fn report_loss(&mut self, finding: Diagnostic) {
+        if self.purpose == Purpose::Import {
+            self.report(finding);
+        }
+    }
+
+    /// Reports what the parser found. Findings about numbers and keys matter only in the definitions, not elsewhere in a
+    /// request body.
+    pub(super) fn report_read(&mut self, read: Vec<Diagnostic>, definitions: &[Definition<'_>]) {
+        let spans: Vec<Span> = definitions.iter().map(|definition| definition.json.span).collect();
+        self.findings.extend(read.into_iter().filter(|finding| {
+            finding.rule == &rules::invalid_json::INVALID_JSON || is_inside(finding.primary.span, &spans)
+        }));
+    }
+
+    /// Returns whether one of the findings from index `first` is an error in `span`.
+    pub(super) fn has_error_in(&self, span: Span, first: usize) -> bool {
+        let is_inside = |finding: &Diagnostic| {
+            finding.severity == Severity::Error && is_inside(finding.primary.span, &[span])
+        };
+        self.findings.iter().skip(first).any(is_inside)
     }
 
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
     }
+}
+
+/// Returns whether one of `spans`, which are sorted and disjoint, contains `span`.
+pub(super) fn is_inside(span: Span, spans: &[Span]) -> bool {
+    let after = spans.partition_point(|known| known.start <= span.start);
+    after.checked_sub(1).and_then(|index| spans.get(index)).is_some_and(|known| span.end <= known.end)
+}
+
+/// One definition.
+#[derive(Clone, Copy)]
+pub(super) struct Definition<'j> {
+    pub(super) format: ImportFormat,
+    pub(super) json: &'j Json,
 }
 
 /// A definition without its schema details.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::messages;
-use super::model::{Envelope, FindingSink, ImportFormat, is_null, strings_of};
+use super::model::{Envelope, FindingSink, ImportFormat, Purpose, is_null, strings_of};
 use super::schema::Rewriter;
 use crate::spec::keywords::is_annotation;
 use crate::spec::{Argument, Json, JsonKind, Member};
@@ -17,6 +17,9 @@ const OF_DOCUMENTS: [&str; 5] = ["$schema", "$id", "id", "$anchor", "example"];
 
 /// Keywords that the envelope of a plain schema already uses.
 const NAMING: [&str; 3] = ["$id", "title", "description"];
+
+/// Keywords that OpenAI and Anthropic reject at the root.
+const REJECTED_AT_TOP: [&str; 5] = ["anyOf", "oneOf", "allOf", "not", "enum"];
 
 /// Keywords that may describe members that are not in `properties`.
 const OTHER_PROPERTY_KEYWORDS: [&str; 8] = [
@@ -47,7 +50,11 @@ pub(super) fn read_parameters(
         return Vec::new();
     }
     if let Some((_, span)) = root.constraints.first() {
-        sink.report(messages::root_keywords(sink.at(*span), &root.constraints));
+        sink.report_loss(messages::root_keywords(sink.at(*span), &root.constraints));
+    }
+    if sink.purpose == Purpose::Check {
+        let rejected = root.constraints.iter().filter(|(key, _)| REJECTED_AT_TOP.contains(&key.as_str()));
+        rejected.for_each(|(key, span)| sink.report(messages::rejected_at_top(sink.at(*span), key)));
     }
     let required = root.required.map(|required| read_required(required, root.properties, sink));
     let required = required.unwrap_or_default();
@@ -139,9 +146,9 @@ impl<'j> Root<'j> {
             "propertyOrdering" => self.ordering = Some(value),
             "additionalProperties" => match &value.kind {
                 JsonKind::Bool(false) | JsonKind::Null => {}
-                JsonKind::Bool(true) => sink.report(messages::open_arguments(sink.at(member.key_span))),
+                JsonKind::Bool(true) => sink.report_loss(messages::open_arguments(sink.at(member.key_span))),
                 JsonKind::Object(members) if members.is_empty() => {
-                    sink.report(messages::open_arguments(sink.at(member.key_span)));
+                    sink.report_loss(messages::open_arguments(sink.at(member.key_span)));
                 }
                 JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) | JsonKind::Object(_) => {
                     self.constraints.push((member.key.clone(), member.key_span));
@@ -177,7 +184,11 @@ fn read_required<'j>(required: &'j Json, properties: &[Member], sink: &mut Findi
     let JsonKind::Array(items) = &required.kind else { return names };
     for item in items {
         if let Some(name) = item.as_str().filter(|name| !known.contains(name)) {
-            sink.report(messages::unknown_required(sink.at(item.span), name));
+            let at = sink.at(item.span);
+            sink.report(match sink.purpose {
+                Purpose::Import => messages::unknown_required(at, name),
+                Purpose::Check => messages::unknown_name(at, name, properties),
+            });
         }
     }
     names
@@ -205,7 +216,7 @@ fn read_property<'j>(
     members.retain(|member| {
         let is_taken = matches!(member.key.as_str(), "name" | "optional");
         if is_taken {
-            sink.report(messages::argument_key(sink.at(member.key_span), &member.key));
+            sink.report_loss(messages::argument_key(sink.at(member.key_span), &member.key));
         }
         !is_taken
     });

@@ -2,15 +2,9 @@
 
 use super::gemini::is_upper_case;
 use super::messages;
-use super::model::{FindingSink, ImportFormat};
+use super::model::{Definition, FindingSink, ImportFormat};
 use crate::spec::{Json, JsonKind, Member};
-
-/// One definition.
-#[derive(Clone, Copy)]
-pub(super) struct Definition<'j> {
-    pub(super) format: ImportFormat,
-    pub(super) json: &'j Json,
-}
+use crate::text::Span;
 
 /// Adds the definitions in `value`: the value itself, the elements of an array, or the `tools` of a request or
 /// response. `from` overrides the detected format.
@@ -42,9 +36,49 @@ pub(super) fn find_definitions<'j>(
             }
         }
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
-            sink.report(messages::unknown_format(sink.at(value.span)));
+            sink.report(messages::unknown_format(sink.at(value.span), sink.purpose));
         }
     }
+}
+
+/// Adds the definitions in a list of tools: an array, a request or response with tools, or one tool with a schema. Reports
+/// any other value, and a list without a single tool.
+pub(super) fn find_list<'j>(value: &'j Json, found: &mut Vec<Definition<'j>>, sink: &mut FindingSink) {
+    let (known, reported) = (found.len(), sink.findings.len());
+    let is_list = match &value.kind {
+        JsonKind::Array(_) => {
+            find_definitions(value, None, found, sink);
+            true
+        }
+        JsonKind::Object(_) => {
+            let is_list = find_inside(value, None, found, sink);
+            let alone = recognise(value).filter(|format| !is_list && has_schema(value, *format));
+            found.extend(alone.map(|format| Definition { format, json: value }));
+            is_list || alone.is_some()
+        }
+        JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => false,
+    };
+    // A schema is not a tool: it has no place for a name.
+    let mut tools = Vec::new();
+    for definition in found.drain(known..) {
+        if definition.format == ImportFormat::JsonSchema {
+            sink.report(messages::unknown_format(sink.at(start_of(definition.json)), sink.purpose));
+        } else {
+            tools.push(definition);
+        }
+    }
+    let new = sink.findings.get(reported..).unwrap_or_default();
+    let has_unknown_only = tools.is_empty() && !new.is_empty() && new.iter().all(messages::is_unknown_format);
+    if !is_list || has_unknown_only {
+        sink.findings.truncate(reported);
+        sink.report(messages::not_a_list(sink.at(start_of(value))));
+    }
+    found.extend(tools);
+}
+
+/// Returns the first character of a value.
+fn start_of(value: &Json) -> Span {
+    Span { start: value.span.start, end: value.span.start + 1 }
 }
 
 /// Adds a definition of `format`. Reports it instead if its schema is under the key of another format, because the
@@ -55,8 +89,7 @@ fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>
         .map(|other| (other, schema_key(value, other)));
     match other_format {
         Some((other, key)) => {
-            let brace = crate::text::Span { start: value.span.start, end: value.span.start + 1 };
-            let span = key.unwrap_or(brace);
+            let span = key.unwrap_or_else(|| start_of(value));
             sink.report(messages::other_format(sink.at(span), format.as_str(), other.as_str()));
         }
         None => found.push(Definition { format, json: value }),
@@ -75,7 +108,7 @@ fn schema_keys(format: ImportFormat) -> &'static [&'static str] {
     }
 }
 
-fn schema_key(value: &Json, format: ImportFormat) -> Option<crate::text::Span> {
+fn schema_key(value: &Json, format: ImportFormat) -> Option<Span> {
     schema_keys(format).iter().find_map(|key| value.get(key)).map(|member| member.key_span)
 }
 
@@ -161,11 +194,9 @@ fn report_unknown(value: &Json, members: &[Member], sink: &mut FindingSink) {
     };
     match provider_type.or(only) {
         Some((word, member)) => {
-            let message = format!("`{word}` is not a function tool; it cannot be converted to a spec");
-            sink.report(messages::not_a_tool(sink.at(member.key_span.to(member.value.span)), message));
+            let at = sink.at(member.key_span.to(member.value.span));
+            sink.report(messages::not_a_function(at, word, sink.purpose));
         }
-        None => sink.report(messages::unknown_format(
-            sink.at(crate::text::Span { start: value.span.start, end: value.span.start + 1 }),
-        )),
+        None => sink.report(messages::unknown_format(sink.at(start_of(value)), sink.purpose)),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::gemini::as_json_schema;
 use super::messages;
-use super::model::FindingSink;
+use super::model::{FindingSink, Purpose};
 use crate::schema::pointer::{self, enter, of_reference};
 use crate::spec::keywords::{self, ValueKind, is_annotation};
 use crate::spec::{Json, JsonKind, Member};
@@ -62,7 +62,8 @@ impl<'j> Rewriter<'j> {
         }
         if depth > MAX_DEPTH || self.inlined > MAX_INLINED {
             self.report_unbounded(members, sink);
-            return Vec::new();
+            let first = members.first().filter(|_| sink.purpose == Purpose::Check);
+            return first.map_or_else(Vec::new, |first| any_value(first.key_span, Vec::new()));
         }
         let reference = members.iter().find(|member| member.key == "$ref");
         if let Some(reference) = reference
@@ -123,6 +124,9 @@ impl<'j> Rewriter<'j> {
         depth: usize,
         sink: &mut FindingSink,
     ) -> Vec<Member> {
+        if self.open.contains(&pointer) && sink.purpose == Purpose::Check {
+            return any_value(span, siblings);
+        }
         if self.open.contains(&pointer) {
             let why = "refers to itself, and a spec does not support definitions";
             sink.report(messages::reference(sink.at(span), pointer, why));
@@ -172,8 +176,21 @@ impl<'j> Rewriter<'j> {
             Some(pointer) => (*pointer, "becomes too large when it is inlined"),
             None => ("schema", "is nested too deeply"),
         };
-        sink.report(messages::reference(sink.at(first.key_span), pointer, why));
+        let at = sink.at(first.key_span);
+        sink.report(match sink.purpose {
+            Purpose::Import => messages::reference(at, pointer, why),
+            Purpose::Check => messages::not_checked(at, pointer),
+        });
     }
+}
+
+/// Returns a schema in place of one that is not inlined, such as the next level of a recursive one: a reference, because
+/// its rules are those for a schema whose content stands elsewhere.
+fn any_value(span: Span, siblings: Vec<Member>) -> Vec<Member> {
+    let kind = JsonKind::String(String::from("#"));
+    let reference = Member { key: String::from("$ref"), key_span: span, value: Json { span, kind } };
+    let is_text = |member: &Member| matches!(member.key.as_str(), "title" | "description");
+    std::iter::once(reference).chain(siblings.into_iter().filter(is_text)).collect()
 }
 
 /// Returns whether a member has an effect. Some programs emit every keyword, with null for unset ones.

@@ -1,7 +1,10 @@
 use crate::diagnostic::rule;
 
 rule! {
-    /// a part of an imported definition that is lost or changed
+    /// a foreign definition that is wrong, or lost or changed by an import
+    ///
+    /// `deftool check tools.json` reports a file that is not a list of tools, a definition that is not a tool or has no name,
+    /// and parameters that are not an object.
     ///
     /// A spec declares a tool with its arguments. A definition that is not a tool, has no name, or has parameters that are not
     /// an object is not imported (an error). Constraints on all arguments together, additional arguments and duplicate

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// input to import that is not valid JSON
+    /// a list of tools that is not valid JSON
     ///
-    /// `deftool import` reads JSON as specified by RFC 8259: double quotes, no comments, no trailing commas. It stops
-    /// at the first error. Everything before the error is imported.
+    /// `deftool import` and `deftool check` read JSON as specified by RFC 8259: double quotes, no comments, no trailing
+    /// commas. They stop at the first error. Everything before the error is imported.
     ///
     /// ```json fails
     /// {"name": "now", "description": "Tell the time.",}
