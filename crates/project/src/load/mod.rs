@@ -39,7 +39,7 @@ use self::narrow::narrow;
 use self::specs::{Loose, Specs};
 use self::state::Update;
 use self::wrappers::report_wrappers;
-use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError, Scope};
+use crate::model::{Input, Load, LoadOptions, ProjectError, Scope};
 use crate::rules::{long_result, too_many_tools, unknown_preset_tool};
 
 pub use below::{ProjectGlob, find_projects, has_specs, projects_below};

@@ -67,7 +67,8 @@ pub(super) fn report_unknown_worker_tools(
             worker.valid = false;
         }
         let is_known = |kind, name: &str| {
-            tools.contains(specs, Scope::of_project(root), kind, name) || is_skipped.contains(&(&**root, kind, name))
+            tools.contains(specs, Scope::of_project(root), kind, name)
+                || is_skipped.contains(&(&**root, kind, name))
         };
         // The tools of an MCP server are not known here.
         let is_remote = |kind, name: &str| {

@@ -69,8 +69,7 @@ impl SpecFile {
     pub(super) fn of_offer(offer: &OfferedTools, id: SourceId) -> Self {
         let OfferedTools { server, text, problem } = offer;
         let name = format!("MCP server {server}");
-        let mut file =
-            Self::empty(SourceFile::new(name, text.as_str()).with_places(list_places(text)), id);
+        let mut file = Self::empty(SourceFile::new(name, text.as_str()).with_places(list_places(text)), id);
         load_list(&mut file);
         let start = Location { source: id, span: Span::default() };
         let problem = problem.iter().map(|problem| rules::mcp_tool::finding(start, server, problem));
