@@ -213,7 +213,10 @@ fn include_quotes(findings: &mut [Diagnostic], text: &str) {
         let span = &mut finding.primary.span;
         let before = (span.start as usize).checked_sub(1).and_then(|at| text.as_bytes().get(at));
         let is_quote = match before {
-            Some(b'\'') => *finding.rule == rules::stray_value::STRAY_VALUE || *finding.rule == rules::wrong_value::WRONG_VALUE,
+            Some(b'\'') => {
+                *finding.rule == rules::stray_value::STRAY_VALUE
+                    || *finding.rule == rules::wrong_value::WRONG_VALUE
+            }
             Some(b'"') => *finding.rule == rules::stray_value::STRAY_VALUE,
             _ => false,
         };
