@@ -427,7 +427,7 @@ fn bad_messages_have_clear_errors_and_end_nothing() {
     assert_eq!(error(&early), "-32002 expected `initialize` first");
     client.request("initialize", json!({"processId": null, "rootUri": uri(&root), "capabilities": {}, "initializationOptions": {"target": "opnai"}}));
     assert!(
-        client.messages[0].starts_with("deftool: unknown target `opnai`; known targets: "),
+        client.messages[0].starts_with("deftool: unknown target `opnai`; did you mean `openai`?"),
         "{:?}",
         client.messages
     );

@@ -93,7 +93,7 @@ asked: Run careful with {\"path\":\"a\"}?
 careful: changed a
 asked: Run careful with {\"path\":\"b\"}?
 careful: failed: the user refused this call to `careful`
-missing: unknown tool `missing`
+missing: unknown tool `missing`; known tools: broken, careful, count, wait
 ToolsListChanged()
 count: {\"length\": 2}";
 

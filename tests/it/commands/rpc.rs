@@ -87,7 +87,7 @@ fn the_project_is_listed_checked_and_compiled() {
     assert_eq!(compiled["definitions"][0]["input_schema"]["required"], json!(["text"]));
     assert_eq!(names(&client.request("compile", json!({"target": "mcp"}))["definitions"]).len(), 6);
     for (method, params, expected) in [
-        ("compile", json!({"target": "opnai"}), "-32602 unknown target `opnai`; known targets: openai,"),
+        ("compile", json!({"target": "opnai"}), "-32602 unknown target `opnai`; did you mean `openai`?"),
         ("compile", json!({"tools": ["cuont"]}), "-32803 unknown tool `cuont`; did you mean `count`?"),
         (
             "compile",

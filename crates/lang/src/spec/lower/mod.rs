@@ -204,14 +204,24 @@ pub fn lower_unknown(
     if folder.has_used_constants() {
         drop_repeated(&mut lowerer.findings);
     }
-    merge_causes(&mut lowerer.findings);
-    include_quotes(&mut lowerer.findings, text);
-    for tool in &definitions.tools {
-        rules::lone_backslash::check(tool, text, &mut lowerer.findings);
-    }
-    fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
     definitions.wrappers = indirect.wrappers.into_values().collect();
-    (definitions, lowerer.findings)
+    let findings = completed(lowerer.findings, &definitions, (text, tree, kind));
+    (definitions, findings)
+}
+
+/// Returns the findings of a file, merged and with their fixes.
+fn completed(
+    mut findings: Vec<Diagnostic>,
+    definitions: &Definitions,
+    (text, tree, kind): (&str, &Tree, FileKind),
+) -> Vec<Diagnostic> {
+    merge_causes(&mut findings);
+    include_quotes(&mut findings, text);
+    for tool in &definitions.tools {
+        rules::lone_backslash::check(tool, text, &mut findings);
+    }
+    fixes::complete_fixes(&mut findings, text, tree, kind);
+    findings
 }
 
 /// Returns the name of a form if it is written as a string without escapes.
