@@ -59,7 +59,8 @@ const DIALECTS: &str = "
 
 A dialect is one file of `crates/chat/dialects`: hosts and probes of a vendor or server program, the meaning of its errors and finish reasons, and
 what its models write and read, each with its source. A project can add one, as a [preview](preview.md); an error without a known meaning then
-ends with the row that would name it. Those of the [project of your own](commands.md#tools-for-all-projects) are also detected.
+ends with the row that would name it. Those of the [project of your own](commands.md#tools-for-all-projects) are also detected, and their rows
+under the name of a built-in dialect come before its own.
 
 ```eld
 (defproject :preview (dialects))
@@ -81,7 +82,6 @@ const LIMITS: &str = "
 
 - Ollama silently truncates a prompt that does not fit. deftool warns if the context size is known.
 - A server behind a proxy, or one that imitates another, may not be detected; set `:dialect`.
-- What a worker learned is lost when it ends.
 ";
 
 fn support(support: Support) -> &'static str {
