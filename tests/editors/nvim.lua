@@ -74,9 +74,10 @@ local function main()
 
   -- Completion of a key, with the text before the cursor.
   vim.api.nvim_buf_set_text(0, 0, 24, 0, 24, { " :eff" })
+  local completed = request("completion", 1, 30)
   local labels = vim.tbl_map(function(item)
     return item.label
-  end, request("completion", 1, 30))
+  end, completed.items or completed)
   print_line("completion: %s", vim.tbl_contains(labels, ":effect"))
   vim.api.nvim_buf_set_text(0, 0, 24, 0, 29, {})
 

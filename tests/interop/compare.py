@@ -16,7 +16,6 @@ from readers import readers, plain
 from pydantic import TypeAdapter
 
 EXPECTED = pathlib.Path(__file__).parent / "expected.md"
-PAGE = EXPECTED.parents[2] / "docs/servers.md"
 COLUMNS = ["accepted", "system", "budget", "names", "arguments", "ids", "results", "thoughts"]
 # From the texts of deftool's default worker.
 BIOS, BUDGET = "Exit tools are one-way signals", "iterations left"
@@ -166,7 +165,6 @@ def main():
     expected = EXPECTED.read_text() if EXPECTED.exists() else ""
     if "--update" in sys.argv:
         EXPECTED.write_text(table)
-        PAGE.write_text(re.sub(r"\| read by \|.*?\n\n", lambda _: table + "\n", PAGE.read_text(), flags=re.DOTALL))
     elif table != expected:
         print(
             "\n".join(

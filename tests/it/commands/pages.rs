@@ -92,6 +92,7 @@ fn compare(name: &str) {
             Part::Command(command) => {
                 return section.get_or_insert_with(|| Section::new(&introduction)).run(command);
             }
+            Part::Script(_) => return "use a console block, which has output to compare\n".to_owned(),
         }
         String::new()
     });

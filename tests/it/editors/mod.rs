@@ -185,8 +185,8 @@ fn the_library_of_vscode_calls_tools_and_streams_requests() {
 }
 
 const SEEN_BY_ACP: &str = r#"agent deftool 1
-call careful {"path":"a"}  { path: 'a' }
-asked careful {"path":"a"} allow_once reject_once
+call careful path: "a"  { path: 'a' }
+asked careful path: "a" allow_once allow_always reject_once
 update in_progress 
 update completed changed a
 agent_message_chunk Changed.
@@ -195,7 +195,7 @@ stop cancelled
 exit 0
 agent deftool 1
 user_message_chunk How long is abcd?
-call careful {"path":"a"}  { path: 'a' }
+call careful path: "a"  { path: 'a' }
 update completed changed a
 agent_message_chunk Changed.
 user_message_chunk How long is abcd?

@@ -2,7 +2,8 @@
 //!
 //! In a block marked `console`, a line `$ command` runs in a shell; lines that begin with `> ` continue the command. The
 //! lines up to the next command are its expected output; `[..]` matches any text within a line. `cd` changes the folder
-//! of later commands. `UPDATE_EXPECT=1` updates the output, and keeps each `[..]` that still matches.
+//! of later commands. `UPDATE_EXPECT=1` updates the output, and keeps each `[..]` that still matches. A block marked `sh` is
+//! a script without expected output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub(crate) enum Part<'a> {
     File { name: &'a str, text: &'a str },
     /// A command in a console block.
     Command(&'a str),
+    /// A script. The result is empty, or describes the failure.
+    Script(&'a str),
 }
 
 /// Reports whether the page is updated instead of compared.
@@ -67,7 +70,13 @@ pub(crate) fn run_page(page: &str, mut run: impl FnMut(Part<'_>) -> String) -> (
                 }
             }
         } else {
-            if let Some((_, name)) = info.split_once(' ') {
+            if info == "sh" {
+                count += 1;
+                let failure = run(Part::Script(block));
+                if !failure.is_empty() {
+                    wrong.push(format!("{block}failed:\n{failure}"));
+                }
+            } else if let Some((_, name)) = info.split_once(' ') {
                 run(Part::File { name, text: block });
             }
             written.push_str(block);

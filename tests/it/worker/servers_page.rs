@@ -37,12 +37,6 @@ fn generated() -> String {
         }
         page.push('\n');
     }
-    page.push_str("\n### Sources\n\n| server | about | source |\n|---|---|---|\n");
-    for dialect in &programs {
-        for row in dialect.features() {
-            writeln!(page, "| {} | {} | {} |", dialect.title(), row.feature.title(), row.source).unwrap();
-        }
-    }
     page.push_str(DIALECTS);
     for dialect in Dialects::built_in().iter() {
         let hosts: Vec<String> = dialect.hosts().map(|host| format!("`{host}`")).collect();
@@ -56,8 +50,6 @@ fn generated() -> String {
         )
         .unwrap();
     }
-    page.push_str(TEMPLATES);
-    page.push_str(include_str!("../../interop/expected.md"));
     page.push_str(LIMITS);
     page
 }
@@ -65,14 +57,10 @@ fn generated() -> String {
 const DIALECTS: &str = "
 ## Dialects
 
-What deftool knows of a vendor or server program is one file of `crates/chat/dialects`: its hosts and probes, what its errors and finish reasons
-mean, where they name a delay, and what its models write and read. Each row has its source and an example of what the server sends. An error
-that a row recognises by its text counts from any server, because gateways pass on the errors of others; a number counts only from its own
-vendor.
-
-A project can add its own, as a [preview](preview.md): `check` knows the keys, and `:dialect` of a worker selects it. With the preview, an
-error without a known meaning ends with the row that would name it. Dialects in the [project of your own](commands.md#tools-for-all-projects) are
-also detected by their hosts and probes, and rows under the name of a built-in dialect, such as `openai`, come before its own.
+A dialect is one file of `crates/chat/dialects`: hosts and probes of a vendor or server program, the meaning of its errors and finish reasons, and
+what its models write and read, each with its source. A project can add one, as a [preview](preview.md); an error without a known meaning then
+ends with the row that would name it. Those of the [project of your own](commands.md#tools-for-all-projects) are also detected, and their rows
+under the name of a built-in dialect come before its own.
 
 ```eld
 (defproject :preview (dialects))
@@ -89,26 +77,11 @@ also detected by their hosts and probes, and rows under the name of a built-in d
 |---|---|---|---|
 ";
 
-const TEMPLATES: &str = "
-## What models read
-
-Chat templates differ in what they accept and show. `tests/interop/run` has conversations of three turns with the chat templates of llama.cpp
-and vLLM, and with validators, encoders and SDKs of vendors. A server that cannot read a request answers 400 with the error of its template.
-The conversation has parallel calls, thoughts, a failed call and a signal. *accepted*: whether deftool gets through, with another body if
-necessary. *system*, *budget*, *names*, *arguments*: whether the model reads the system messages, the line with the iterations left, and all
-calls. *ids*: the call ids that it reads, if any. *results*: how it reads a string. *thoughts*: whether it reads its earlier thoughts, if the
-template shows thoughts.
-
-";
-
 const LIMITS: &str = "
 ## Known limits
 
-- Ollama silently truncates a prompt that does not fit. deftool warns if the context size is known, which requires a loaded model or its own `num_ctx`.
-- `parallel_tool_calls` neither forces nor prevents several calls; several calls in one reply are always read.
-- A server behind a proxy that hides headers, owners and pages is not detected; set `:dialect`.
-- What a worker learned is lost when it ends.
-- Servers that imitate another one (KoboldCpp, LocalAI) may be detected as that one.
+- Ollama silently truncates a prompt that does not fit. deftool warns if the context size is known.
+- A server behind a proxy, or one that imitates another, may not be detected; set `:dialect`.
 ";
 
 fn support(support: Support) -> &'static str {
