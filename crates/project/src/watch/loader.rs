@@ -225,9 +225,11 @@ impl Loader {
         let changed = changed.filter(|_| std::mem::replace(&mut self.is_cache_current, false));
         self.cache.begin(scan.snapshot, scan.changed.unwrap_or_default(), changed, deferred);
         self.inputs[0] = None;
+        // After a load that fails, the next one is complete.
+        let mut state = self.state.take();
         let inputs = scan.inputs?;
-        let load = load_with_cache(&mut self.cache, &mut self.state, &inputs, &self.from, &self.options)?;
-        self.inputs[0] = Some(inputs);
+        let load = load_with_cache(&mut self.cache, &mut state, &inputs, &self.from, &self.options)?;
+        (self.state, self.inputs[0]) = (state, Some(inputs));
         Ok(load)
     }
 
