@@ -465,9 +465,18 @@ severity: Severity,
  */
 message: string,
 /**
- * The file as the user named it.
+ * The file as the user named it, or the name of another source.
  */
 file: string,
+/**
+ * The name of the tool, if the source is not a file but the list of an MCP server. Lines are those of this list in
+ * indented JSON.
+ */
+tool?: string,
+/**
+ * JSON pointer of the value in `tool`.
+ */
+pointer?: string,
 /**
  * Line of the first character.
  */

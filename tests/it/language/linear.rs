@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use deftool_project::{load_specs, resolve_inputs};
+use deftool_project::{LoadOptions, load_with, resolve_inputs};
 
 /// Loads texts of two sizes as the file `name`.
 fn assert_linear(name: &str, many: usize, text: impl Fn(usize) -> String) {
@@ -11,7 +11,8 @@ fn assert_linear(name: &str, many: usize, text: impl Fn(usize) -> String) {
     deftool_test_support::cpu::assert_linear(&excerpt, many, |size| {
         fs::write(folder.path().join(name), text(size)).unwrap();
         let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-        let load = load_specs(&inputs, folder.path()).unwrap();
+        let options = LoadOptions { reads_lists: true, ..LoadOptions::default() };
+        let load = load_with(&inputs, folder.path(), &options).unwrap();
         // Every text has an error, so a finding shows that it was checked.
         assert!(!load.findings.is_empty(), "{excerpt:?}");
     });
@@ -120,6 +121,23 @@ fn conditions_on_many_members() {
             &format!(":type object :properties ({})", members.concat()),
             &conditions.concat(),
         )
+    });
+}
+
+#[test]
+fn lists_with_many_tools_and_arguments() {
+    let tool = |number: usize, properties: &str| {
+        format!(
+            r#"{{"name": "t{number}", "inputSchema": {{"type": "object", "properties": {{{properties}"x": {{}}}}}}}}"#
+        )
+    };
+    assert_linear("a.json", 2_000, |many| {
+        let tools: Vec<_> = (0..many).map(|number| tool(number, "")).collect();
+        format!("[{}]", tools.join(", "))
+    });
+    assert_linear("a.json", 8_000, |many| {
+        let properties: String = (0..many).map(|number| format!(r#""p{number}": {{}}, "#)).collect();
+        format!("[{}]", tool(0, &properties))
     });
 }
 

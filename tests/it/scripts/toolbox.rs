@@ -43,7 +43,7 @@ fn the_toolbox_is_without_findings_and_passes_its_tests() {
     let ended = here(&["fmt", "--check", "specs"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // The tests require no trust: they use only their own folders.
-    let ended = here(&["test", "--format", "json", "specs"]);
+    let ended = here(&["test", "specs", "--format", "json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let summary = &report["summary"];

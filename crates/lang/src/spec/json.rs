@@ -1,6 +1,8 @@
 //! JSON values with source spans: the schema of an argument before it is emitted. Findings can point to single
 //! keywords.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
 
 use crate::text::Span;
@@ -70,18 +72,19 @@ impl Json {
                     items.map(|(at, item)| Self::with_spans(item, old.get(at).unwrap_or(like))).collect(),
                 )
             }
-            Value::Object(members) => JsonKind::Object(
-                members
-                    .into_iter()
-                    .map(|(key, value)| match like.get(&key) {
-                        Some(old) => {
-                            let value = Self::with_spans(value, &old.value);
-                            Member { key, key_span: old.key_span, value }
-                        }
-                        None => Member { key, key_span: like.span, value: Self::with_spans(value, like) },
-                    })
-                    .collect(),
-            ),
+            Value::Object(members) => {
+                let old = if let JsonKind::Object(old) = &like.kind { old.as_slice() } else { &[] };
+                let old: HashMap<&str, &Member> =
+                    old.iter().map(|member| (member.key.as_str(), member)).collect();
+                let member = |(key, value): (String, Value)| match old.get(key.as_str()) {
+                    Some(old) => {
+                        let value = Self::with_spans(value, &old.value);
+                        Member { key, key_span: old.key_span, value }
+                    }
+                    None => Member { key, key_span: like.span, value: Self::with_spans(value, like) },
+                };
+                JsonKind::Object(members.into_iter().map(member).collect())
+            }
         };
         Self { span: like.span, kind }
     }
