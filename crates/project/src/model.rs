@@ -108,8 +108,8 @@ pub struct LoadOptions {
     pub selection: ToolSelection,
     /// The APIs to check the valid tools against.
     pub targets: Vec<Target>,
-    /// The program that checks the types of scripts (`deftool-types`).
-    pub type_checker: Option<PathBuf>,
+    /// The program that checks the types of scripts (`deftool-analyze`).
+    pub analyzer: Option<PathBuf>,
     /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
     pub raises_denied: bool,
     /// The folder that the user works in, if the project is the user's own. Specs and scripts that another user could have

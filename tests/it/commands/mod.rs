@@ -1,6 +1,7 @@
 //! The commands, by running the real binary.
 
 mod acp;
+mod analyze;
 mod batch;
 mod chat;
 mod check_watch;
@@ -40,5 +41,4 @@ mod terminal;
 mod test;
 mod trace;
 mod trust;
-mod types;
 mod view;

@@ -83,8 +83,8 @@ pub(crate) fn load_with_cache(
     from: &Path,
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
-    // The type checker reports findings of all scripts.
-    let is_incremental = options.with_scripts && options.type_checker.is_none() && !cache.is_single_load();
+    // The analyzer reports findings of all scripts.
+    let is_incremental = options.with_scripts && options.analyzer.is_none() && !cache.is_single_load();
     if is_incremental && let Some(load) = scripts::reload_scripts(cache, from) {
         return Ok(load);
     }
@@ -101,7 +101,7 @@ pub(crate) fn load_with_cache(
     narrow(&named, cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
     if options.with_scripts {
         bios::report_bios(&mut load);
-        if let Some(program) = &options.type_checker {
+        if let Some(program) = &options.analyzer {
             scripts::report_types(&mut load, program);
         }
     }

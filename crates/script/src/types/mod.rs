@@ -7,9 +7,8 @@
 //!
 //! Source: luau-lsp's README and `editors/README.md` (definition files, `luau-lsp.types.definitionFiles`) and the tests
 //! of definition files in Luau itself (`export type`, `declare`), read in November 2026. The syntax is not guaranteed
-//! to be stable: with the feature `types`, a test passes the generated files to the checker.
+//! to be stable: with the feature `analyze`, a test passes the generated files to the checker.
 
-mod check;
 mod schema;
 
 use std::collections::HashSet;
@@ -18,9 +17,6 @@ use std::fmt::Write;
 use deftool_lang::spec::{JsonKind, Tool, ToolKind};
 
 use super::host::{TableDoc, host_tables};
-
-pub use check::TYPE_LIMIT;
-pub use check::{TypeCheck, TypeJob, TypeProblem, check_types, serve_type_checks};
 
 /// Replaces Luau's own type of `pcall`, which covers the results of the function but not the error message.
 const PROTECTED: &str = "\ndeclare function pcall(called: (...any) -> ...any, ...: any): (boolean, ...any)\n";

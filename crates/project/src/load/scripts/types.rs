@@ -1,4 +1,4 @@
-//! `check --types`: findings of Luau's type checker in scripts.
+//! `check --types`: findings of the analyzer in scripts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use deftool_lang::spec::Tool;
 use deftool_lang::text::{Location, SourceFile, SourceId, Span};
 use deftool_script::{
-    Script, TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types, definitions, tool_types,
+    Definitions, Script, ScriptUnit, TYPE_LIMIT, TypeProblem, check_types, definitions, tool_types,
 };
 
 use crate::model::{Load, ScriptState};
 use crate::rules;
 use crate::rules::unknown_global::UNKNOWN_GLOBAL;
 
-/// Checks the scripts of all tools with `program`, one project at a time.
+/// Checks the scripts of all tools with the analyzer `program`, one project at a time.
 pub(crate) fn report_types(load: &mut Load, program: &Path) {
     let mut by_root: BTreeMap<Arc<Path>, Vec<usize>> = BTreeMap::new();
     for (index, loaded) in load.tools.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
             by_root.entry(Arc::clone(root)).or_default().push(index);
         }
     }
-    let mut checked = Vec::new();
+    let (mut checked, mut unchecked) = (Vec::new(), Vec::new());
     for (root, indices) in by_root {
         let loaded: Vec<_> = indices.iter().filter_map(|index| load.tools.get(*index)).collect();
         let tools: Vec<&Tool> = loaded.iter().map(|loaded| -> &Tool { &loaded.tool }).collect();
@@ -33,36 +33,37 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
                 ScriptState::Ready(_) | ScriptState::None | ScriptState::Broken(_) => None,
             })
             .collect();
-        let mut jobs = Vec::new();
-        let mut job_sources = Vec::new();
+        let mut units = Vec::new();
+        let mut places = Vec::new();
         for types in tool_types(tools.iter().copied()) {
             let name = &types.tool().name;
             let Some(script) = scripts.get(name.value.as_str()) else { continue };
-            jobs.push(TypeJob {
-                file: script.file.clone(),
-                source: Arc::clone(&script.source),
-                modules: Arc::clone(&script.modules),
-                parameters: types.parameters(),
-            });
             let at = Location { source: types.tool().source, span: name.span };
-            job_sources.push((Arc::clone(&root), at, Arc::clone(script)));
+            let Some(unit) = ScriptUnit::of_script(script, types.parameters()) else {
+                unchecked.push((at, script.file.clone(), String::from("it is not UTF-8")));
+                continue;
+            };
+            units.push(unit);
+            places.push((Arc::clone(&root), at, Arc::clone(script)));
         }
-        let results = check_types(program, &definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
-        checked.extend(job_sources.into_iter().zip(results));
+        let definitions = Definitions { scripts: Arc::from(definitions(tools.iter().copied())) };
+        let results = check_types(program, &definitions, &units, TYPE_LIMIT);
+        checked.extend(places.into_iter().zip(results));
     }
     let mut reporter = TypeReporter::of(load);
     for ((root, at, script), result) in checked {
         match result {
-            TypeCheck::Checked(problems) => {
+            Ok(problems) => {
                 for problem in problems {
                     reporter.report(load, &root, &script, &problem);
                 }
             }
-            TypeCheck::Skipped(why) => {
-                let message = format!("cannot check the types of {}: {why}", script.file);
-                load.findings.push(rules::script_type::finding(at, &message));
-            }
+            Err(why) => unchecked.push((at, script.file.clone(), why)),
         }
+    }
+    for (at, file, why) in unchecked {
+        let message = format!("cannot check the types of {file}: {why}");
+        load.findings.push(rules::script_type::finding(at, &message));
     }
     load.sort_findings();
 }

@@ -89,8 +89,12 @@ fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
 /// Returns the function that the script returns: a function expression or a local function.
 pub(crate) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     let statements = root.as_slice();
-    let StatementView::Return(returned) = statements.last()?.view() else { return None };
-    let mut value = *returned.expressions.first()?;
+    // In a broken source, something may follow.
+    let returned = statements.iter().rev().find_map(|statement| match statement.view() {
+        StatementView::Return(returned) => Some(returned),
+        _ => None,
+    });
+    let mut value = *returned?.expressions.first()?;
     while let ExpressionKind::Grouped(inner) = value.kind() {
         value = inner;
     }
