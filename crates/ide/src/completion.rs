@@ -48,6 +48,12 @@ pub enum CompletionKind {
     Global,
     /// A function of scripts.
     Function,
+    /// A variable of a script.
+    Variable,
+    /// A field of a value in a script.
+    Field,
+    /// A keyword of scripts.
+    Keyword,
 }
 
 /// Returns the completions at `offset`.
@@ -380,7 +386,13 @@ impl Completer<'_> {
 }
 
 /// Creates a completion. `snippet` is text, unless it has the placeholder `$1`.
-fn plain(label: &str, kind: CompletionKind, snippet: &str, doc: &str, replaces: Span) -> Completion {
+pub(crate) fn plain(
+    label: &str,
+    kind: CompletionKind,
+    snippet: &str,
+    doc: &str,
+    replaces: Span,
+) -> Completion {
     Completion {
         label: label.to_owned(),
         kind,

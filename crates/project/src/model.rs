@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
-use deftool_lang::spec::{Api, DialectSpec, Json, McpServer, Tool, ToolForms, ToolSelection, WorkerSpec};
+use deftool_lang::spec::{
+    Api, DialectSpec, Json, McpServer, ProjectSettings, Tool, ToolForms, ToolSelection, WorkerSpec,
+};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
@@ -189,6 +191,8 @@ pub struct Load {
     pub tool_forms: ToolForms,
     /// The preview features that each project enables.
     pub(crate) previews: HashSet<(Option<Arc<Path>>, String)>,
+    /// The `defproject` forms.
+    pub(crate) settings: Arc<[ProjectSettings]>,
     /// Findings in source order.
     pub findings: Vec<Diagnostic>,
 }

@@ -67,8 +67,9 @@ mod types;
 mod vm;
 
 pub use analysis::{
-    Analysed, AnalyzerProcess, Definitions, ModuleText, ScriptAnalyzer, ScriptUnit, TYPE_LIMIT, TypeProblem,
-    check_types, serve_analyzer,
+    Analysed, AnalyzerProcess, Definitions, Description, Inlay, ModuleText, NameToken, NameUses, OutlineItem,
+    OutlineKind, Place, ScriptAnalyzer, ScriptUnit, SignatureLabel, Signatures, Suggestion, SuggestionKind,
+    Suggestions, TYPE_LIMIT, TokenMeaning, TypeProblem, check_types, serve_analyzer,
 };
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
@@ -93,4 +94,4 @@ pub use testing::{
     TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools, list_tests, remove_test_folders,
     run_test,
 };
-pub use types::{ToolTypes, definitions, tool_types};
+pub use types::{ToolTypes, definitions, test_definitions, tool_types};

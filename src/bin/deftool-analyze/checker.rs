@@ -3,11 +3,12 @@
 //! Based on the sources of luau-analysis 0.739 (Luau's analyser in Rust), November 2026.
 
 use deftool_script::{Analysed, Definitions, ScriptUnit};
+use luau_analysis::module::ScopeId;
 use luau_analysis::{DefinitionEnvironment, Frontend, FrontendOptions, NullConfigResolver};
 use luau_config::Mode;
 
 use crate::annotate::Annotated;
-use crate::files::Files;
+use crate::files::{Files, TESTS};
 
 pub(crate) type Checker = Frontend<Files, NullConfigResolver>;
 
@@ -28,14 +29,23 @@ pub(crate) fn new_checker(definitions: &Definitions) -> Analysed<Checker> {
     let mut checker = Frontend::new(Files::default(), config, options);
     let failed = |error| format!("the checker cannot start: {error}");
     checker.register_builtin_globals(DefinitionEnvironment::Globals).map_err(failed)?;
-    let scope = checker.global_scope(DefinitionEnvironment::Globals);
-    let loaded =
-        checker.load_definition_file(scope, &*definitions.scripts, "@deftool", false).map_err(failed)?;
+    let scripts = checker.global_scope(DefinitionEnvironment::Globals);
+    load(&mut checker, scripts, &definitions.scripts)?;
+    let tests = checker.add_environment(TESTS);
+    load(&mut checker, tests, &definitions.tests)?;
+    Ok(checker)
+}
+
+/// Loads a definition file into a scope.
+fn load(checker: &mut Checker, scope: ScopeId, text: &str) -> Analysed<()> {
+    let loaded = checker
+        .load_definition_file(scope, text, "@deftool", false)
+        .map_err(|error| format!("the checker cannot read the definitions: {error}"))?;
     if loaded.success {
-        return Ok(checker);
+        return Ok(());
     }
     let syntax = loaded.source_module.parse_errors.first().map(|error| format!("{error:?}"));
-    let model = loaded.semantic_model(&checker);
+    let model = loaded.semantic_model(checker);
     let types = model.as_ref().and_then(|model| {
         let view = model.module();
         view.errors().first().map(|error| model.error_message(error).to_string())

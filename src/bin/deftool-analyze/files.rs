@@ -7,6 +7,9 @@ use luau_analysis::{FileResolver, ModuleName, SourceCode, SourceCodeType};
 use luau_common::BString;
 use luau_syntax::ast::{Expression, ExpressionKind};
 
+/// The environment of test scripts.
+pub(crate) const TESTS: &str = "tests";
+
 /// The unit that is analysed.
 #[derive(Default)]
 pub(crate) struct Files {
@@ -38,5 +41,9 @@ impl FileResolver for Files {
         let wanted = std::str::from_utf8(value.as_bytes()).ok()?;
         let module = self.unit.as_ref()?.required(&context?.name.to_string(), wanted)?;
         Some(ModuleInfo { name: BString::from(module.file.as_bytes()), optional: false })
+    }
+
+    fn environment_for_module(&self, _: &ModuleName) -> Option<BString> {
+        self.unit.as_ref().filter(|unit| unit.is_test).map(|_| BString::from(TESTS))
     }
 }

@@ -4,19 +4,33 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `text` | byte offsets, and lines with columns |
+//! | `types` | texts of types |
 //! | `annotate` | the types of a tool's arguments at the parameters of its script |
 //! | `files` | the sources of a unit, and what they require |
 //! | `checker` | the type checker, and the unit that it checked |
 //! | `confidence` | which findings are certain |
 //! | `check` | type findings |
+//! | `complete`, `describe`, `signature` | completion, hover and definition, signature help |
+//! | `names`, `outline` | uses of names, symbols |
+//! | `inlays`, `tokens` | types beside variables, colours of names |
 //! | `analyzer` | the answers to requests |
 
 mod analyzer;
 mod annotate;
 mod check;
 mod checker;
+mod complete;
 mod confidence;
+mod describe;
 mod files;
+mod inlays;
+mod names;
+mod outline;
+mod signature;
+mod text;
+mod tokens;
+mod types;
 
 use analyzer::LuauAnalyzer;
 

@@ -24,7 +24,7 @@ mod checked {
     use std::process::{Command, Output};
     use std::time::Duration;
 
-    use deftool_script::{Analysed, Definitions, ModuleText, ScriptUnit, TypeProblem, definitions};
+    use deftool_script::{Analysed, Definitions, ModuleText, ScriptUnit, TypeProblem};
 
     use crate::scripts::runtime::sources::hostile_sources;
 
@@ -81,13 +81,13 @@ mod checked {
             text: text.into(),
             modules: std::sync::Arc::new([]),
             parameters: vec![Some(String::from("string"))],
+            is_test: false,
         }
     }
 
     /// Checks units with the definitions of a project without tools.
     fn check_with(program: &str, units: &[ScriptUnit], limit: Duration) -> Vec<Analysed<Vec<TypeProblem>>> {
-        let definitions = Definitions { scripts: definitions([]).into() };
-        deftool_script::check_types(Path::new(program), &definitions, units, limit)
+        deftool_script::check_types(Path::new(program), &Definitions::of([]), units, limit)
     }
 
     fn check_types(units: &[ScriptUnit], limit: Duration) -> Vec<Analysed<Vec<TypeProblem>>> {

@@ -16,6 +16,7 @@ mod init;
 mod interface;
 mod journal;
 mod lsp;
+mod lsp_scripts;
 pub(crate) mod managed;
 mod mcp;
 mod mcp_answers;

@@ -43,7 +43,7 @@ pub use other_files::FoundFiles;
 pub(crate) use other_files::find_files;
 pub use read::{SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
-pub use scripts::{TestScript, find_tests, script_candidates};
+pub use scripts::{TestScript, find_tests, script_candidates, type_findings};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
 pub use specs::read_tool_forms;
 pub(crate) use specs::read_workers;

@@ -2,16 +2,27 @@
 
 use std::sync::Arc;
 
+use deftool_lang::spec::Tool;
 use serde::{Deserialize, Serialize};
 
 use crate::script::Script;
 use crate::script::module::{module_path, without_extension};
+use crate::types::{definitions, test_definitions};
 
 /// What all scripts of a project share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definitions {
     /// The definition file ([`definitions`](crate::definitions)).
     pub scripts: Arc<str>,
+    /// More definitions for test scripts ([`test_definitions`](crate::test_definitions)).
+    pub tests: Arc<str>,
+}
+
+impl Definitions {
+    /// Creates the definitions of a project with these tools.
+    pub fn of<'t>(tools: impl IntoIterator<Item = &'t Tool>) -> Self {
+        Self { scripts: Arc::from(definitions(tools)), tests: Arc::from(test_definitions()) }
+    }
 }
 
 /// A script, module or test script, with everything that it requires.
@@ -25,6 +36,8 @@ pub struct ScriptUnit {
     pub modules: Arc<[ModuleText]>,
     /// The type of each parameter of the function that it returns. `None`: unknown.
     pub parameters: Vec<Option<String>>,
+    /// Whether it is a test script, which has more globals.
+    pub is_test: bool,
 }
 
 /// The text of a module.
@@ -50,6 +63,7 @@ impl ScriptUnit {
             text: Arc::from(text.strip_prefix('\u{FEFF}').unwrap_or(text)),
             modules: modules.collect(),
             parameters,
+            is_test: false,
         })
     }
 

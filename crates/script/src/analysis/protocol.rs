@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::features::Place;
 use super::model::{Definitions, ScriptUnit};
 
 /// The first message of an analyzer, which shows that both sides have the same version.
@@ -15,4 +16,20 @@ pub(super) enum Request {
     Define(Definitions),
     /// Check a unit.
     Check(ScriptUnit),
+    /// Complete at an offset.
+    Complete(ScriptUnit, usize),
+    /// Describe the name at an offset.
+    Describe(ScriptUnit, usize),
+    /// Return the signatures at an offset.
+    Signatures(ScriptUnit, usize),
+    /// Return the uses of the name at an offset.
+    Uses(ScriptUnit, usize),
+    /// Return the uses of the field that is defined at a place.
+    MemberUses(ScriptUnit, Place),
+    /// Return the functions, variables and tests.
+    Outline(ScriptUnit),
+    /// Return the inferred types of variables.
+    Inlays(ScriptUnit),
+    /// Return the names with their meanings.
+    Tokens(ScriptUnit),
 }

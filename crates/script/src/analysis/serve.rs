@@ -21,6 +21,14 @@ pub fn serve_analyzer(mut analyzer: impl ScriptAnalyzer) -> io::Result<()> {
         match serde_json::from_str(&line?)? {
             Request::Define(definitions) => send(&analyzer.define(&definitions))?,
             Request::Check(unit) => send(&analyzer.check(&unit))?,
+            Request::Complete(unit, at) => send(&analyzer.complete(&unit, at))?,
+            Request::Describe(unit, at) => send(&analyzer.describe(&unit, at))?,
+            Request::Signatures(unit, at) => send(&analyzer.signatures(&unit, at))?,
+            Request::Uses(unit, at) => send(&analyzer.uses(&unit, at))?,
+            Request::MemberUses(unit, place) => send(&analyzer.member_uses(&unit, &place))?,
+            Request::Outline(unit) => send(&analyzer.outline(&unit))?,
+            Request::Inlays(unit) => send(&analyzer.inlays(&unit))?,
+            Request::Tokens(unit) => send(&analyzer.tokens(&unit))?,
         }
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! `check --types`: findings of the analyzer in scripts.
+//! Findings of the analyzer in scripts: of `check --types`, and of an editor.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::Tool;
 use deftool_lang::text::{Location, SourceFile, SourceId, Span};
-use deftool_script::{
-    Definitions, Script, ScriptUnit, TYPE_LIMIT, TypeProblem, check_types, definitions, tool_types,
-};
+use deftool_script::{Definitions, Script, ScriptUnit, TYPE_LIMIT, TypeProblem, check_types, tool_types};
 
+use crate::load::levels;
 use crate::model::{Load, ScriptState};
 use crate::rules;
 use crate::rules::unknown_global::UNKNOWN_GLOBAL;
@@ -46,7 +46,7 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
             units.push(unit);
             places.push((Arc::clone(&root), at, Arc::clone(script)));
         }
-        let definitions = Definitions { scripts: Arc::from(definitions(tools.iter().copied())) };
+        let definitions = Definitions::of(tools.iter().copied());
         let results = check_types(program, &definitions, &units, TYPE_LIMIT);
         checked.extend(places.into_iter().zip(results));
     }
@@ -55,7 +55,7 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
         match result {
             Ok(problems) => {
                 for problem in problems {
-                    reporter.report(load, &root, &script, &problem);
+                    reporter.report(load, &root, Some(&script), &problem);
                 }
             }
             Err(why) => unchecked.push((at, script.file.clone(), why)),
@@ -66,6 +66,32 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
         load.findings.push(rules::script_type::finding(at, &message));
     }
     load.sort_findings();
+}
+
+/// Returns the findings of `problems` in the script `file` of the project in `root`, with the levels of the project, as
+/// `check --types` reports them. `text` is the text of the script, which may be newer than the load.
+pub fn type_findings(
+    load: &Load,
+    root: &Path,
+    file: &str,
+    text: &Arc<str>,
+    problems: &[TypeProblem],
+) -> Vec<Diagnostic> {
+    let root = Arc::from(root);
+    let mut own = Load::default();
+    let source = own.add_source(SourceFile::new(file, Arc::clone(text)), Some(&root));
+    let known = load.sources.iter().find(|(_, known)| known.name == file).map(|(known, _)| known);
+    let unknown = load.findings.iter().filter(|finding| *finding.rule == UNKNOWN_GLOBAL);
+    let unknown = unknown.filter(|finding| Some(finding.primary.source) == known);
+    let mut reporter = TypeReporter {
+        sources: HashMap::from([(file.to_owned(), source)]),
+        unknown: HashMap::from([(source, unknown.map(|finding| finding.primary.span).collect())]),
+        reported: HashSet::new(),
+    };
+    for problem in problems.iter().filter(|problem| problem.file == file) {
+        reporter.report(&mut own, &root, None, problem);
+    }
+    levels::apply_to_script(load, &root, text, own.findings)
 }
 
 /// A reporter of type findings that tracks what was reported.
@@ -88,13 +114,18 @@ impl TypeReporter {
         Self { sources, unknown, reported: HashSet::new() }
     }
 
-    fn report(&mut self, load: &mut Load, root: &Arc<Path>, script: &Script, problem: &TypeProblem) {
-        let source = *self.sources.entry(problem.file.clone()).or_insert_with(|| {
+    /// Reports a problem in a known source, or in `script` or one of its modules.
+    fn report(&mut self, load: &mut Load, root: &Arc<Path>, script: Option<&Script>, problem: &TypeProblem) {
+        let known = self.sources.get(&problem.file).copied();
+        let source = known.or_else(|| {
+            let script = script?;
             let module = script.modules.iter().find(|module| module.file == problem.file);
             let bytes = module.map_or(&script.source, |module| &module.source);
             let file = SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned());
-            load.add_source(file, Some(root))
+            Some(load.add_source(file, Some(root)))
         });
+        let Some(source) = source else { return };
+        self.sources.insert(problem.file.clone(), source);
         load.set_root(source, Some(root));
         let line = load.line_location(source, problem.line);
         let at = Location { source, span: within(load, line, problem.columns) };
