@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the deftool program from a release: downloads the archive of this platform, verifies its checksum and copies the
-# program. Usage: install.sh [--to FOLDER] [--version VERSION]
+# Installs deftool from a release: downloads the archive of this platform, verifies its checksum and copies the programs:
+# `deftool`, and `deftool-analyze`, which analyses scripts for it. Usage: install.sh [--to FOLDER] [--version VERSION]
 #
 # DEFTOOL_DOWNLOAD_URL is the folder of the releases, for mirrors; each release is a folder `vVERSION` in it.
 set -eu
@@ -81,16 +81,20 @@ cd "$temporary"
 download "$releases/v$version/$name.tar.gz" "$name.tar.gz"
 download "$releases/v$version/$name.tar.gz.sha256" "$name.tar.gz.sha256"
 verify "$name.tar.gz" "$name.tar.gz.sha256"
-# To stdout: a link in the archive has no content, and no other member is extracted.
-tar -xzOf "$name.tar.gz" "$name/deftool" > deftool || fail "the archive has no program; nothing was installed"
-[ -s deftool ] || fail "the program in the archive is not a file; nothing was installed"
+for program in deftool deftool-analyze; do
+  # To stdout: a link in the archive has no content, and no other member is extracted.
+  tar -xzOf "$name.tar.gz" "$name/$program" > "$program" || fail "the archive has no $program; nothing was installed"
+  [ -s "$program" ] || fail "$program in the archive is not a file; nothing was installed"
+  [ ! -d "$to/$program" ] || fail "$to/$program is a folder; nothing was installed"
+done
 mkdir -p "$to"
-[ ! -d "$to/deftool" ] || fail "$to/deftool is a folder; nothing was installed"
-# A new file, and a rename: no link is followed, and a program that is running is replaced.
-new=$(mktemp "$to/.deftool.XXXXXX")
-cat deftool > "$new"
-chmod 755 "$new"
-mv -f "$new" "$to/deftool"
+# New files, and renames: no link is followed, and a program that is running is replaced.
+for program in deftool-analyze deftool; do
+  new=$(mktemp "$to/.deftool.XXXXXX")
+  cat "$program" > "$new"
+  chmod 755 "$new"
+  mv -f "$new" "$to/$program"
+done
 echo "installed $("$to/deftool" -V) to $to/deftool"
 case :$PATH: in
   *:"$to":*) ;;

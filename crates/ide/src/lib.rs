@@ -27,6 +27,7 @@
 //! | `model` | what has a name: tools, arguments, workers |
 //! | `entity` | tools, arguments and workers, and what refers to them in specs and scripts |
 //! | `usages` | tools and arguments in test scripts and scenarios |
+//! | `script` | features of scripts that need an analyzer |
 //! | the others | one feature each |
 
 mod actions;
@@ -40,6 +41,7 @@ mod model;
 mod outline;
 mod project;
 mod rename;
+mod script;
 mod signature;
 mod structure;
 mod symbols;
@@ -55,6 +57,10 @@ pub use hints::{Hint, Lens, LensKind, hints, lenses};
 pub use hover::{Hover, hover};
 pub use project::{FileSpan, Language, Project};
 pub use rename::{Rename, RenameError, rename, rename_target};
+pub use script::{
+    CallSignature, CallSignatures, ProjectUses, ScriptTypes, call_signatures, description, other_units,
+    script_symbols, script_tokens, script_unit, string_completions, suggestions,
+};
 pub use signature::{Signature, SignatureKey, signature};
 pub use structure::{folds, selections};
 pub use symbols::{Symbol, SymbolKind, project_symbols, symbols};

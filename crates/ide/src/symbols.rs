@@ -39,6 +39,12 @@ pub enum SymbolKind {
     Project,
     /// An argument.
     Argument,
+    /// A function in a script.
+    Function,
+    /// A variable in a script.
+    Variable,
+    /// A test in a test script.
+    Test,
 }
 
 /// Returns the definitions in a spec file, in source order. Incomplete forms are included.

@@ -33,6 +33,8 @@ pub enum TokenKind {
     Type,
     /// A symbol with a fixed meaning.
     Word,
+    /// A variable of a script.
+    Variable,
     /// A string.
     String,
     /// A number.

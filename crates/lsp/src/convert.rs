@@ -12,12 +12,13 @@ use deftool_lang::diagnostic::{Diagnostic, Edit, Severity};
 use deftool_lang::text::Span;
 use gen_lsp_types as lsp;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::locations::{Locations, uri_of};
 use crate::position::{Lines, split};
 use crate::settings::Settings;
+use crate::type_findings::TypeFindings;
 
 /// Parses the parameters of a request.
 pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
@@ -59,6 +60,29 @@ pub(crate) fn diagnostic(
         related_information: (!related.is_empty()).then_some(related),
         ..lsp::Diagnostic::default()
     }
+}
+
+/// Returns the parameters of a `textDocument/publishDiagnostics` for a file. `typed`: type findings, which are not in the
+/// load of the project.
+pub(crate) fn published(
+    project: &Project,
+    path: &Path,
+    findings: &[Diagnostic],
+    typed: &TypeFindings,
+    settings: &Settings,
+    locations: &mut Locations<'_>,
+) -> Option<Value> {
+    let uri = uri_of(path)?;
+    let text = project.text(path).unwrap_or_default();
+    let lines = Lines::of(&text, settings.encoding);
+    let typed = typed.of(path, &text);
+    let diagnostics = findings.iter().chain(&typed);
+    let diagnostics = diagnostics.map(|finding| diagnostic(project, finding, &lines, locations));
+    Some(json!(lsp::PublishDiagnosticsParams {
+        uri,
+        version: settings.documents.get(path).map(|document| document.version),
+        diagnostics: diagnostics.collect(),
+    }))
 }
 
 pub(crate) fn text_edits(edits: &[Edit], lines: &Lines) -> Vec<lsp::TextEdit> {
@@ -121,6 +145,9 @@ pub(crate) fn completion(completion: Completion, lines: &Lines, with_snippets: b
         CompletionKind::Rule => lsp::CompletionItemKind::Constant,
         CompletionKind::File => lsp::CompletionItemKind::File,
         CompletionKind::Global => lsp::CompletionItemKind::Module,
+        CompletionKind::Variable => lsp::CompletionItemKind::Variable,
+        CompletionKind::Field => lsp::CompletionItemKind::Field,
+        CompletionKind::Keyword => lsp::CompletionItemKind::Keyword,
     };
     let value = completion.documentation;
     let documentation =
@@ -199,7 +226,9 @@ fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {
         SymbolKind::Worker => lsp::SymbolKind::Object,
         SymbolKind::Mcp => lsp::SymbolKind::Module,
         SymbolKind::Project => lsp::SymbolKind::Constant,
-        SymbolKind::Argument => lsp::SymbolKind::Variable,
+        SymbolKind::Argument | SymbolKind::Variable => lsp::SymbolKind::Variable,
+        SymbolKind::Function => lsp::SymbolKind::Function,
+        SymbolKind::Test => lsp::SymbolKind::Method,
     }
 }
 
@@ -267,8 +296,18 @@ pub(crate) fn rename(project: &Project, rename: &Rename, settings: &Settings) ->
 }
 
 /// The token types, in the order of [`token_type`].
-pub(crate) const TOKEN_TYPES: [&str; 9] =
-    ["macro", "property", "function", "parameter", "type", "enumMember", "string", "number", "comment"];
+pub(crate) const TOKEN_TYPES: [&str; 10] = [
+    "macro",
+    "property",
+    "function",
+    "parameter",
+    "type",
+    "enumMember",
+    "string",
+    "number",
+    "comment",
+    "variable",
+];
 
 fn token_type(kind: TokenKind) -> u32 {
     match kind {
@@ -281,6 +320,7 @@ fn token_type(kind: TokenKind) -> u32 {
         TokenKind::String => 6,
         TokenKind::Number => 7,
         TokenKind::Comment => 8,
+        TokenKind::Variable => 9,
     }
 }
 

@@ -25,6 +25,10 @@ impl Documents {
         self.open.get(path)
     }
 
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.open.keys()
+    }
+
     pub(crate) fn open(&mut self, path: PathBuf, version: i32, text: Arc<str>) {
         self.open.insert(path, Document { version, text });
     }

@@ -36,6 +36,8 @@ impl State {
                 self.in_file(params, |file, at: At| file.highlights(at.position))
             }
             "textDocument/hover" => self.in_file(params, |file, at: At| file.hover(at.position)),
+            // Of scripts, if they are analysed.
+            "textDocument/signatureHelp" | "textDocument/documentHighlight" => Ok(Value::Null),
             "textDocument/definition" => self.in_file(params, |file, at: At| {
                 file.locations(&ide::definition(file.project, &file.path, file.offset(at.position)))
             }),
@@ -106,7 +108,7 @@ impl State {
     ) -> Answer {
         let of: P = parse(params.clone())?;
         let document: lsp::TextDocumentIdentifier = parse(params["textDocument"].clone())?;
-        let Self { workspace, settings } = self;
+        let Self { workspace, settings, .. } = self;
         let file = convert::path_of(&document.uri).and_then(|path| {
             let project = project_of(workspace, &path)?;
             let text = project.text(&path)?;

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use deftool_jsonrpc::{Error, Framing, Id, Message, Reader, Received, code, write};
+use deftool_script::ScriptAnalyzer;
 use gen_lsp_types as lsp;
 use serde_json::{Value, json};
 
+use crate::analysis::{Analysis, Done, Taken};
 use crate::locations::uri_of;
 use crate::state::State;
 
@@ -29,13 +31,24 @@ enum Event {
     Received(Received),
     /// Files of the project in this folder changed on disk.
     DiskChanged(PathBuf),
+    /// The analyzer of scripts finished a job.
+    Analysed(Done),
     /// The input ended.
     Closed,
 }
 
-/// Serves one client until it exits or the connection ends. `version` is the version of the server.
-pub fn serve(input: impl Read + Send + 'static, output: impl Write, version: &str) -> End {
+/// Serves one client until it exits or the connection ends. `version` is the version of the server, `analyzer` analyses
+/// scripts; it, or what is missing.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write,
+    version: &str,
+    analyzer: Result<Box<dyn ScriptAnalyzer + Send>, String>,
+) -> End {
     let (sender, events) = sync_channel(MAX_QUEUE);
+    let analysis_sender = sender.clone();
+    let on_done = move |done| drop(analysis_sender.send(Event::Analysed(done)));
+    let analysis = Analysis::new(analyzer, on_done);
     let disk_sender = sender.clone();
     let on_disk_change = move |root: &Path| drop(disk_sender.send(Event::DiskChanged(root.to_owned())));
     let state = State::new(on_disk_change);
@@ -45,7 +58,7 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write, version: &st
         tracing::error!(%error, "cannot start the reader");
         return End::WithoutShutdown;
     }
-    let mut server = Server::new(events, output, state, version);
+    let mut server = Server::new(events, output, state, analysis, version);
     // An error means that the client no longer reads.
     let _ = server.run();
     if server.phase == Phase::Shutdown { End::Shutdown } else { End::WithoutShutdown }
@@ -78,14 +91,16 @@ struct Server<W> {
     canceled: HashSet<Id>,
     output: W,
     state: State,
+    analysis: Analysis,
     phase: Phase,
     version: String,
 }
 
 impl<W: Write> Server<W> {
-    fn new(events: Receiver<Event>, output: W, state: State, version: &str) -> Self {
+    fn new(events: Receiver<Event>, output: W, state: State, analysis: Analysis, version: &str) -> Self {
         let (queue, canceled) = (VecDeque::new(), HashSet::new());
-        Self { events, queue, canceled, output, state, phase: Phase::New, version: version.to_owned() }
+        let version = version.to_owned();
+        Self { events, queue, canceled, output, state, analysis, phase: Phase::New, version }
     }
 
     /// Handles events until the end.
@@ -110,10 +125,22 @@ impl<W: Write> Server<W> {
             };
             match event {
                 Event::Closed => return Ok(()),
-                Event::DiskChanged(root) => self.state.workspace.rescan(&root),
+                Event::DiskChanged(root) => {
+                    self.state.workspace.rescan(&root);
+                    self.analysis.note_change();
+                }
+                Event::Analysed(done) => {
+                    if let Some((id, result)) = self.analysis.finish(&mut self.state, done) {
+                        self.send(&Message::Response { id: Some(id), result })?;
+                    }
+                }
                 Event::Received(Received::Invalid(response)) => self.send(&response)?,
                 Event::Received(Received::Message(Message::Request { id, method, params })) => {
-                    let result = self.answer(&id, &method, params);
+                    let result = match self.analyse(&id, &method, &params) {
+                        Taken::Waiting => continue,
+                        Taken::Result(result) => Ok(result),
+                        Taken::No => self.answer(&id, &method, params),
+                    };
                     self.show_messages()?;
                     self.send(&Message::Response { id: Some(id), result })?;
                 }
@@ -154,6 +181,15 @@ impl<W: Write> Server<W> {
         }
     }
 
+    /// Sends a request about a script to the analyzer.
+    fn analyse(&mut self, id: &Id, method: &str, params: &Value) -> Taken {
+        if self.phase == Phase::Running && !self.canceled.contains(id) {
+            self.analysis.take(&mut self.state, id, method, params)
+        } else {
+            Taken::No
+        }
+    }
+
     fn answer(&mut self, id: &Id, method: &str, params: Value) -> Result<Value, Error> {
         if self.canceled.remove(id) {
             return Err(Error::new(code::CANCELED, "canceled by the client"));
@@ -181,6 +217,7 @@ impl<W: Write> Server<W> {
         if self.phase != Phase::Running {
             return Ok(());
         }
+        self.analysis.note_change();
         match self.state.notify(method, params) {
             Ok(Some(cleared)) => match uri_of(&cleared) {
                 Some(uri) => self
@@ -196,6 +233,7 @@ impl<W: Write> Server<W> {
         for params in self.state.publish() {
             self.notification("textDocument/publishDiagnostics", params)?;
         }
+        self.analysis.check_changed(&mut self.state);
         self.show_messages()
     }
 
@@ -247,7 +285,8 @@ mod tests {
             sender.send(event).unwrap();
         }
         let mut output = Vec::new();
-        Server::new(events, &mut output, State::new(|_| ()), "0").run().unwrap();
+        let analysis = Analysis::new(Err(String::new()), |_| ());
+        Server::new(events, &mut output, State::new(|_| ()), analysis, "0").run().unwrap();
         let mut responses = Vec::new();
         let mut reader = Reader::new(&output[..]);
         while let Some(Received::Message(Message::Response { id: Some(id), result })) =

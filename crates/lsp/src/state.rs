@@ -13,15 +13,18 @@ use url::Url;
 
 use crate::convert::{self, parse};
 use crate::documents::Documents;
-use crate::locations::{Locations, uri_of};
-use crate::position::{Encoding, Lines};
+use crate::locations::Locations;
+use crate::position::Encoding;
 use crate::settings::{EditSupport, Settings};
+use crate::type_findings::TypeFindings;
 use crate::workspace::Workspace;
 
 /// The state of a server.
 pub(crate) struct State {
     pub(crate) workspace: Workspace,
     pub(crate) settings: Settings,
+    /// The type findings of open scripts.
+    pub(crate) type_findings: TypeFindings,
 }
 
 /// The `initializationOptions`.
@@ -44,7 +47,8 @@ impl State {
             target: Target::OpenAi,
             messages: Vec::new(),
         };
-        Self { workspace: Workspace::new(on_disk_change), settings }
+        let type_findings = TypeFindings::default();
+        Self { workspace: Workspace::new(on_disk_change), settings, type_findings }
     }
 
     /// Handles `initialize`. Returns the result.
@@ -148,6 +152,11 @@ impl State {
             }),
             document_highlight_provider: Some(lsp::DocumentHighlightProvider::Bool(true)),
             hover_provider: Some(lsp::HoverProvider::Bool(true)),
+            signature_help_provider: Some(lsp::SignatureHelpOptions {
+                trigger_characters: Some(vec![String::from("("), String::from(",")]),
+                ..lsp::SignatureHelpOptions::default()
+            }),
+            document_highlight_provider: Some(lsp::DocumentHighlightProvider::Bool(true)),
             definition_provider: Some(lsp::DefinitionProvider::Bool(true)),
             references_provider: Some(lsp::ReferencesProvider::Bool(true)),
             document_symbol_provider: Some(lsp::DocumentSymbolProvider::Bool(true)),
@@ -217,7 +226,8 @@ impl State {
     /// Loads all changes. Returns the parameters of a `textDocument/publishDiagnostics` for each file with changed
     /// findings.
     pub(crate) fn publish(&mut self) -> Vec<Value> {
-        let Self { workspace, settings } = self;
+        let Self { workspace, settings, type_findings } = self;
+        let mut retyped = type_findings.take_changed();
         let mut published = Vec::new();
         for (project, changed, error) in workspace.changed_findings() {
             if let Some(error) = error {
@@ -225,17 +235,24 @@ impl State {
             }
             let mut locations = Locations::new(project, settings.encoding);
             for (path, findings) in changed {
-                let (Some(uri), text) = (uri_of(&path), project.text(&path)) else { continue };
-                let lines = Lines::of(&text.unwrap_or_default(), settings.encoding);
-                let diagnostics = findings.iter();
-                let diagnostics =
-                    diagnostics.map(|finding| convert::diagnostic(project, finding, &lines, &mut locations));
-                published.push(json!(lsp::PublishDiagnosticsParams {
-                    uri,
-                    version: settings.documents.get(&path).map(|document| document.version),
-                    diagnostics: diagnostics.collect(),
-                }));
+                retyped.remove(&path);
+                let params =
+                    convert::published(project, &path, &findings, type_findings, settings, &mut locations);
+                published.extend(params);
             }
+        }
+        for path in retyped {
+            let Some(project) = workspace.fresh(&path) else { continue };
+            let mut locations = Locations::new(project, settings.encoding);
+            let findings = project.findings_of(&path);
+            published.extend(convert::published(
+                project,
+                &path,
+                findings,
+                type_findings,
+                settings,
+                &mut locations,
+            ));
         }
         published
     }

@@ -32,7 +32,8 @@ fn serve(file: &str, text: &str, method: &str, mut params: Value) -> String {
         write!(input, "Content-Length: {}\r\n\r\n{message}", message.len()).unwrap();
     }
     let mut output = Vec::new();
-    deftool_lsp::serve(std::io::Cursor::new(input.into_bytes()), &mut output, "0");
+    let analyzer = Err(String::from("no analyzer"));
+    deftool_lsp::serve(std::io::Cursor::new(input.into_bytes()), &mut output, "0", analyzer);
     String::from_utf8(output).unwrap()
 }
 

@@ -13,7 +13,8 @@
 //! |---|---|
 //! | `processes` | the processes of this machine, and the descendants of this process |
 //! | `guard` | programs that run under a guard, which ends them and their descendants |
-//! | [`frame`], `peer` | messages to and from child processes |
+//! | [`frame`] | messages to and from script hosts and guards |
+//! | `peer` | a child process that answers lines of JSON |
 //! | [`confine`] | restrictions that a child process places on itself |
 //! | [`files`] | private files and their locks, atomic replacement, temporary files that a killed process leaves behind |
 //!
@@ -26,7 +27,6 @@ mod guard;
 mod helper;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod limits_filter;
-#[cfg(unix)]
 mod peer;
 mod processes;
 
@@ -36,7 +36,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use guard::{Child, KillHandle, LaunchPlan, Supervision};
 pub use guard::{has_guard, kill_programs, serve_guard, set_guard};
 pub use helper::HelperProgram;
-#[cfg(unix)]
 pub use peer::Peer;
 pub use processes::{Descendants, Stat, is_dead, is_stopped, process, processes};
 

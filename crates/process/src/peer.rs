@@ -1,54 +1,74 @@
-//! A child process that answers messages over a socket, one at a time, and is killed if it does not answer in time.
+//! A child process that answers messages, one line of JSON each, and is killed if it does not answer in time.
 
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::frame::{NO_PAYLOAD, head, read_frame, write_frame};
+/// Maximum length of an answer, in bytes.
+const MAX_LINE: u64 = 64 << 20;
 
 /// The child process. Killed when dropped.
+///
+/// Threads write and read its lines: a child that reads nothing, or ends no line, does not block the caller.
 pub struct Peer {
     process: Child,
-    link: UnixStream,
+    messages: SyncSender<Vec<u8>>,
+    lines: Receiver<io::Result<Vec<u8>>>,
 }
 
 impl Peer {
-    /// Starts `program` with an empty environment. Its stdin and stdout are the socket.
+    /// Starts `program` with an empty environment. It reads messages from stdin and writes answers to stdout.
     ///
     /// # Errors
     /// When the program does not start.
     pub fn start(program: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Self> {
-        let (link, theirs) = UnixStream::pair()?;
-        let process = Command::new(program)
+        let mut process = Command::new(program)
             .args(arguments)
             .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
-            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Self { process, link })
+        let (messages, unsent) = sync_channel::<Vec<u8>>(1);
+        let (received, lines) = sync_channel(1);
+        let (input, output) = (process.stdin.take(), process.stdout.take());
+        let peer = Self { process, messages, lines };
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        if let Some(mut input) = input {
+            // The thread ends when the peer is dropped, or when the child no longer reads.
+            thread("deftool-peer-in").spawn(move || {
+                while let Ok(message) = unsent.recv() {
+                    if input.write_all(&message).and_then(|()| input.flush()).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        }
+        if let Some(output) = output {
+            thread("deftool-peer-out").spawn(move || read_lines(output, &received))?;
+        }
+        Ok(peer)
     }
 
     /// Sends `message` and waits for the answer.
     ///
     /// # Errors
-    /// `None` when the child takes longer than `limit` to read the message or to answer it. An error when the child has
+    /// `None` when the child takes longer than `limit` to read the message and to answer it. An error when the child has
     /// ended or its answer is invalid. The child cannot be used again in either case.
     pub fn ask<A: DeserializeOwned>(
         &mut self,
         message: &impl Serialize,
         limit: Duration,
     ) -> Result<A, Option<io::Error>> {
-        let mut frame = Vec::new();
-        write_frame(&mut frame, message, NO_PAYLOAD).map_err(Some)?;
-        Timed::new(&self.link, limit).write_all(&frame).map_err(unless_timed_out)?;
+        let mut line = serde_json::to_vec(message).map_err(|error| Some(error.into()))?;
+        line.push(b'\n');
+        self.messages.send(line).map_err(|_| Some(exited()))?;
         self.receive(limit)
     }
 
@@ -57,55 +77,64 @@ impl Peer {
     /// # Errors
     /// As for [`ask`](Self::ask).
     pub fn receive<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Option<io::Error>> {
-        let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_timed_out)?;
-        let body = body.ok_or_else(|| Some(io::Error::other("the process exited")))?;
-        Ok(head::<A>(&body).map_err(Some)?.0)
+        let line = match self.lines.recv_timeout(limit) {
+            Ok(line) => line.map_err(Some)?,
+            Err(RecvTimeoutError::Timeout) => return Err(None),
+            Err(RecvTimeoutError::Disconnected) => return Err(Some(exited())),
+        };
+        serde_json::from_slice(&line).map_err(|error| Some(error.into()))
     }
 }
 
-/// A socket with one deadline for all its reads and writes together.
-struct Timed<'l> {
-    link: &'l UnixStream,
-    until: Instant,
-}
-
-impl<'l> Timed<'l> {
-    fn new(link: &'l UnixStream, limit: Duration) -> Self {
-        Self { link, until: Instant::now() + limit }
-    }
-
-    /// Returns the time left.
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-}
-
-impl Read for Timed<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.link.set_read_timeout(Some(self.left()?))?;
-        self.link.read(buffer)
+/// Passes the lines of `output` on, and the error that ends them.
+fn read_lines(output: impl Read, lines: &SyncSender<io::Result<Vec<u8>>>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let line = match (&mut output).take(MAX_LINE).read_until(b'\n', &mut line) {
+            Err(error) => Err(error),
+            Ok(_) if line.ends_with(b"\n") => Ok(line),
+            Ok(_) if line.len() as u64 == MAX_LINE => {
+                Err(io::Error::other(format!("an answer is longer than {MAX_LINE} bytes")))
+            }
+            Ok(_) => Err(exited()),
+        };
+        let ends = line.is_err();
+        if lines.send(line).is_err() || ends {
+            return;
+        }
     }
 }
 
-impl Write for Timed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.link.set_write_timeout(Some(self.left()?))?;
-        self.link.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn unless_timed_out(error: io::Error) -> Option<io::Error> {
-    (!matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)).then_some(error)
+fn exited() -> io::Error {
+    io::Error::other("the process exited")
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_answers_or_is_given_up() {
+        let limit = Duration::from_secs(20);
+        let mut echo = Peer::start(Path::new("/bin/cat"), [""; 0]).unwrap();
+        for text in ["a\nb", "é", &"x".repeat(1 << 20)] {
+            assert_eq!(echo.ask::<String>(&text, limit).unwrap(), text);
+        }
+        assert_eq!(echo.ask::<u32>(&"text", limit).unwrap_err().unwrap().kind(), io::ErrorKind::InvalidData);
+        // More than a pipe holds, and nothing is read.
+        let mut deaf = Peer::start(Path::new("/bin/sleep"), ["60"]).unwrap();
+        let unread = "x".repeat(1 << 20);
+        assert!(deaf.ask::<String>(&unread, Duration::from_millis(10)).unwrap_err().is_none());
+        let mut ended = Peer::start(Path::new("/bin/sh"), ["-c", "printf no-line"]).unwrap();
+        let error = ended.receive::<String>(limit).unwrap_err().unwrap();
+        assert_eq!(error.to_string(), "the process exited");
     }
 }

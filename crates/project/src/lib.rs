@@ -44,7 +44,7 @@ pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
     FoundFiles, ProjectGlob, SourceText, TestScript, find_projects, find_root, find_tests, has_specs, load,
     load_specs, load_with, outside_bios, projects_below, read_bios, read_source, read_stream,
-    read_tool_forms, resolve_inputs, script_candidates,
+    read_tool_forms, resolve_inputs, script_candidates, type_findings,
 };
 pub use mcp::McpOffer;
 pub use model::{

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
-use deftool_lang::spec::{Api, DialectSpec, Json, McpServer, Tool, ToolForms, ToolSelection, WorkerSpec};
+use deftool_lang::spec::{
+    Api, DialectSpec, Json, McpServer, ProjectSettings, Tool, ToolForms, ToolSelection, WorkerSpec,
+};
 use deftool_lang::text::{Location, MoveSpans, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
@@ -122,8 +124,8 @@ pub struct LoadOptions {
     pub selection: ToolSelection,
     /// The APIs to check the valid tools against.
     pub targets: Vec<Target>,
-    /// The program that checks the types of scripts (`deftool-types`).
-    pub type_checker: Option<PathBuf>,
+    /// The program that checks the types of scripts (`deftool-analyze`).
+    pub analyzer: Option<PathBuf>,
     /// Whether JSON files are read as lists of tools of other programs, instead of as spec files.
     pub reads_lists: bool,
     /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
@@ -207,6 +209,8 @@ pub struct Load {
     pub tool_forms: ToolForms,
     /// The preview features that each project enables.
     pub(crate) previews: HashSet<(Option<Arc<Path>>, String)>,
+    /// The `defproject` forms.
+    pub(crate) settings: Arc<[ProjectSettings]>,
     /// Findings in source order.
     pub findings: Vec<Diagnostic>,
 }

@@ -21,7 +21,8 @@
 //! [`ToolError`](deftool_lang::tool::ToolError) with the reason, location and traceback. [`ScriptRunner`] runs calls on
 //! its own threads or, with [`Isolation::Processes`], in child processes, which run [`serve_isolated`]. [`LocalVm`]
 //! runs them on the caller's thread. [`check_script`] compiles and analyses a script without running it. [`run_test`]
-//! runs one test of a script test file. [`definitions`] generates Luau types for scripts from the specs of tools.
+//! runs one test of a script test file. [`definitions`] generates Luau types for scripts from the specs of tools, and a
+//! [`ScriptAnalyzer`] analyses scripts with them.
 //!
 //! Invariants:
 //! - A call has exclusive use of a Lua state from start to end, even while it waits, and a fresh environment over
@@ -45,6 +46,7 @@
 //!
 //! Source: Luau 0.740 through mlua 0.12. The limits are based on the measurements that are noted next to them.
 
+mod analysis;
 mod control;
 mod convert;
 mod error;
@@ -64,6 +66,11 @@ mod testing;
 mod types;
 mod vm;
 
+pub use analysis::{
+    Analysed, AnalyzerProcess, Definitions, Description, Inlay, ModuleText, NameToken, NameUses, OutlineItem,
+    OutlineKind, Place, ScriptAnalyzer, ScriptUnit, SignatureLabel, Signatures, Suggestion, SuggestionKind,
+    Suggestions, TYPE_LIMIT, TokenMeaning, TypeProblem, check_types, serve_analyzer,
+};
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
 pub use ffi::{prefetch, return_large_blocks};
@@ -88,5 +95,4 @@ pub use testing::{
     TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools, list_tests, remove_test_folders,
     run_test,
 };
-pub use types::{TYPE_LIMIT, tool_types};
-pub use types::{TypeCheck, TypeJob, TypeProblem, check_types, definitions, serve_type_checks};
+pub use types::{ToolTypes, definitions, test_definitions, tool_types};

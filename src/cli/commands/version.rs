@@ -13,7 +13,7 @@ pub(in crate::cli) fn long_version() -> &'static str {
         let features = [
             ("cli", cfg!(feature = "cli")),
             ("otel", cfg!(feature = "otel")),
-            ("types", cfg!(feature = "types")),
+            ("analyze", cfg!(feature = "analyze")),
         ];
         let features: Vec<&str> =
             features.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();

@@ -36,6 +36,11 @@ pub(in crate::cli) enum Put {
 }
 
 impl OutputOptions {
+    /// Returns the options that write to `file`.
+    pub(in crate::cli) fn to_file(file: &str) -> Self {
+        Self { output: Some(PathBuf::from(file)), check: None }
+    }
+
     /// Writes, compares or prints the text. Files are relative to `folder`. `command` returns the command that writes the
     /// file with a name.
     pub(in crate::cli) fn put(
@@ -98,7 +103,7 @@ fn compare(path: &Path, name: &str, text: &str, command: &str) -> Result<Put, Cl
 }
 
 /// Reads a regular file; `None` if it does not exist.
-fn read(path: &Path) -> std::io::Result<Option<String>> {
+pub(in crate::cli) fn read(path: &Path) -> std::io::Result<Option<String>> {
     let mut bytes = Vec::new();
     match open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
         Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -1,5 +1,6 @@
 //! The project of a command: its folder, inputs, trust and script runner.
 
+pub(in crate::cli) mod analyzer;
 pub(in crate::cli) mod engine;
 pub(in crate::cli) mod generated;
 pub(in crate::cli) mod inputs;

@@ -55,7 +55,7 @@ fn removing_a_tool_causes_one_report() {
     assert!(watch.stdout.recv_timeout(Duration::from_millis(2500)).is_err(), "unexpected second report");
 }
 
-/// The checker of types is not started: no tool has a script.
+/// The analyzer is not started: no tool has a script.
 #[test]
 fn previews_are_announced() {
     let project = Project::empty();
@@ -63,7 +63,7 @@ fn previews_are_announced() {
         "specs/now.eld",
         "(deftool :name \"now\" :description \"Tell the time.\" :command [\"date\"])\n",
     );
-    project.write(&format!("bin/deftool-types{}", std::env::consts::EXE_SUFFIX), "");
+    project.write(&format!("bin/deftool-analyze{}", std::env::consts::EXE_SUFFIX), "");
     let mut command = command_in(&project.path("."), &["check", "--watch", "--types"]);
     command.env("PATH", project.path("bin")).stdin(Stdio::null()).stdout(Stdio::piped());
     let watch = WatchProcess::of(command.stderr(Stdio::piped()).spawn().unwrap());

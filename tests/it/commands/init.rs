@@ -78,7 +78,7 @@ fn the_long_version_names_the_build() {
     for line in ["commit: ", "platform: ", "features: cli"] {
         assert!(long.contains(&format!("\n{line}")), "{long}");
     }
-    for (name, is_on) in [("otel", cfg!(feature = "otel")), ("types", cfg!(feature = "types"))] {
+    for (name, is_on) in [("otel", cfg!(feature = "otel")), ("analyze", cfg!(feature = "analyze"))] {
         assert_eq!(long.contains(&format!(", {name}")), is_on, "{long}");
     }
 }

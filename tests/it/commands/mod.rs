@@ -1,6 +1,7 @@
 //! The commands, by running the real binary.
 
 mod acp;
+mod analyze;
 mod batch;
 mod chat;
 mod check_watch;
@@ -15,6 +16,7 @@ mod init;
 mod interface;
 mod journal;
 mod lsp;
+mod lsp_scripts;
 mod lsp_session;
 pub(crate) mod managed;
 mod mcp;
@@ -41,5 +43,4 @@ mod terminal;
 mod test;
 mod trace;
 mod trust;
-mod types;
 mod view;

@@ -21,7 +21,7 @@ pub(super) const CRATES: [(&str, &[&str]); 19] = [
     ("mcp", &["lang", "jsonrpc"]),
     ("engine", &["lang", "process", "chat", "script", "project", "record", "worker", "otel", "mcp"]),
     ("ide", &["lang", "script", "project"]),
-    ("lsp", &["lang", "project", "ide", "jsonrpc"]),
+    ("lsp", &["lang", "script", "project", "ide", "jsonrpc"]),
     ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
     ("acp", &["lang", "chat", "worker", "jsonrpc"]),
     (

@@ -132,13 +132,15 @@ impl Job {
         self
     }
 
-    /// Makes a release whose program is the built one, in the folder `releases`.
+    /// Makes a release whose programs are the built one, in the folder `releases`.
     fn release(&self) {
         let name = format!("deftool-{VERSION}-x86_64-unknown-linux-gnu");
         let start = format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_deftool"));
-        self.project.write(&format!("releases/v{VERSION}/{name}/deftool"), &start);
+        for program in ["deftool", "deftool-analyze"] {
+            self.project.write(&format!("releases/v{VERSION}/{name}/{program}"), &start);
+        }
         let line = format!(
-            "cd releases/v{VERSION} && chmod +x {name}/deftool && tar -czf {name}.tar.gz {name} && \
+            "cd releases/v{VERSION} && chmod +x {name}/deftool* && tar -czf {name}.tar.gz {name} && \
              sha256sum {name}.tar.gz > {name}.tar.gz.sha256"
         );
         assert_eq!(self.shell(&line, &[]).0, Some(0));
@@ -262,13 +264,14 @@ fn the_installer_uses_only_the_archive_and_follows_no_links() {
         ("sha256sum /dev/null >> $NAME.tar.gz.sha256", "the checksum file does not name deftool-"),
         (
             "ln -sf $ROOT/victim $NAME/deftool; PACK",
-            "the program in the archive is not a file; nothing was installed",
+            "deftool in the archive is not a file; nothing was installed",
         ),
-        ("rm $NAME/deftool; PACK", "the archive has no program; nothing was installed"),
+        ("rm $NAME/deftool; PACK", "the archive has no deftool; nothing was installed"),
+        ("rm $NAME/deftool-analyze; PACK", "the archive has no deftool-analyze; nothing was installed"),
         // The folder of the archive is a link to a folder with a program.
         (
             "mv $NAME $ROOT/elsewhere; ln -s $ROOT/elsewhere $NAME; PACK",
-            "the archive has no program; nothing was installed",
+            "the archive has no deftool; nothing was installed",
         ),
         ("mkdir $ROOT/bin; ln -s $ROOT/victim $ROOT/bin/.deftool.new", "installed deftool"),
         ("mkdir $ROOT/bin; ln -s $ROOT/victim $ROOT/bin/deftool", "installed deftool"),
@@ -293,7 +296,7 @@ fn the_installer_uses_only_the_archive_and_follows_no_links() {
         // No temporary file is left.
         let left = fs::read_dir(job.project.path("bin")).into_iter().flatten().flatten();
         let left = left.filter(|entry| entry.file_type().unwrap().is_file()).count();
-        assert_eq!(left, usize::from(is_installed), "{prepare}");
+        assert_eq!(left, 2 * usize::from(is_installed), "{prepare}");
     }
 }
 

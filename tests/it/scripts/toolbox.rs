@@ -35,7 +35,7 @@ fn the_toolbox_is_without_findings_and_passes_its_tests() {
     // Only the repository's own project, without those in its subfolders.
     let ended = here(&["check", "--strict", "specs"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    #[cfg(feature = "types")]
+    #[cfg(feature = "analyze")]
     {
         let ended = here(&["check", "--strict", "--types", "specs"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");

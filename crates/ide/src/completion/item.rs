@@ -51,6 +51,12 @@ pub enum CompletionKind {
     Global,
     /// A function of scripts.
     Function,
+    /// A variable of a script.
+    Variable,
+    /// A field of a value in a script.
+    Field,
+    /// A keyword of scripts.
+    Keyword,
 }
 
 /// Returns the candidates to build, and whether these are all. If there are more than [`MAX_ITEMS`], they are those whose names
@@ -72,7 +78,7 @@ pub(super) fn choose<T>(
 }
 
 /// Creates a completion. `snippet` is text, unless it has the placeholder `$1`.
-pub(super) fn plain(
+pub(crate) fn plain(
     label: &str,
     kind: CompletionKind,
     snippet: &str,

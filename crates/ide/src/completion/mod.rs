@@ -14,8 +14,9 @@ use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 
 use self::comment::{directives, of_rules};
+pub(crate) use self::item::plain;
 pub use self::item::{Completion, CompletionKind, Completions};
-use self::item::{choose, plain, value_snippet};
+use self::item::{choose, value_snippet};
 use self::script::in_script;
 pub(crate) use self::script::{function_doc, host_function};
 use crate::outline::{Outline, Part, Role};

@@ -30,7 +30,7 @@ pub enum PreviewState {
 pub static PREVIEWS: [PreviewFeature; 2] = [
     PreviewFeature {
         name: "script-types",
-        description: "`check --types` checks the types of scripts with the program `deftool-types`.",
+        description: "`check --types` checks the types of scripts with the program `deftool-analyze`.",
         since: "0.1.0",
         state: PreviewState::Preview,
     },

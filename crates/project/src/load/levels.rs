@@ -13,7 +13,7 @@ use std::sync::Arc;
 use deftool_lang::diagnostic::{Diagnostic, Group, Rule, Severity};
 use deftool_lang::spec::rules::preview_form;
 use deftool_lang::spec::{DIALECTS_PREVIEW, ProjectSettings};
-use deftool_lang::text::{Location, SourceId, Span};
+use deftool_lang::text::{Location, SourceId, Span, Spanned};
 
 use super::directives::{Allow, read_script_allows};
 use crate::model::{Load, LoadOptions};
@@ -46,6 +46,7 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     levels.allows.extend(allows);
     load.findings.extend(wrong);
     load.previews = previews(&levels.settings, &load.roots);
+    load.settings = Arc::from(levels.settings.as_slice());
     let unannounced = load.dialects.iter().filter(|dialect| {
         let root = load.roots.get(&dialect.source).cloned();
         !load.previews.contains(&(root, DIALECTS_PREVIEW.to_owned()))
@@ -82,6 +83,37 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     }
     load.findings = kept;
     load.sort_findings();
+}
+
+/// Applies the levels of the project in `root`, which `load` read, to findings in a script that are not in the load.
+pub(super) fn apply_to_script(
+    load: &Load,
+    root: &Path,
+    text: &str,
+    mut findings: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let Some(source) = findings.first().map(|finding| finding.primary.source) else { return findings };
+    let known = by_word();
+    let (allows, _) = read_script_allows(source, text);
+    let mut matcher = AllowMatcher::of(&allows, &known);
+    let settings = || load.settings.iter().filter(|settings| load.root_of(settings.source) == Some(root));
+    let names = |words: &[Spanned<String>], finding: &Diagnostic| {
+        words
+            .iter()
+            .any(|word| rule_of(&known, &word.value).is_some_and(|rule| rule.code == finding.rule.code))
+    };
+    findings.sort_by_key(|finding| finding.primary.span);
+    findings.retain_mut(|finding| {
+        if matcher.silences_by_comment(&allows, finding) {
+            return false;
+        }
+        if settings().any(|settings| names(&settings.deny, finding)) {
+            finding.severity = Severity::Error;
+            return true;
+        }
+        !settings().any(|settings| names(&settings.allow, finding))
+    });
+    findings
 }
 
 /// Returns the preview features that each project enables.

@@ -51,7 +51,7 @@ pub use other_files::FoundFiles;
 pub(crate) use other_files::find_files;
 pub use read::{SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
-pub use scripts::{TestScript, find_tests, script_candidates};
+pub use scripts::{TestScript, find_tests, script_candidates, type_findings};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
 pub use specs::read_tool_forms;
 pub(crate) use specs::read_workers;
@@ -118,7 +118,7 @@ pub(crate) fn load_with_cache(
     }
     report_losses(&mut load, &mut update, &options.targets);
     // The type checker reports findings of all scripts.
-    let is_start = options.with_scripts && options.type_checker.is_none() && named.files.is_empty();
+    let is_start = options.with_scripts && options.analyzer.is_none() && named.files.is_empty();
     if is_start && !cache.is_single_load() {
         update.state.tools.clone_from(&load.tools);
         *last = Some(update.state);
@@ -126,7 +126,7 @@ pub(crate) fn load_with_cache(
     narrow(&named, cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
     if options.with_scripts {
         bios::report_bios(&mut load);
-        if let Some(program) = &options.type_checker {
+        if let Some(program) = &options.analyzer {
             scripts::report_types(&mut load, program);
         }
     }

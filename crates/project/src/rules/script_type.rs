@@ -4,9 +4,9 @@ rule! {
     /// a type error in a script (`check --types`)
     ///
     /// Luau's type checker reported an error. Parameters have the types of the arguments in the spec, and host tables
-    /// the types of `deftool types`. Only `deftool check --types` reports type errors, and only where types are known:
-    /// arguments, host tables, libraries. `--!strict` in the first line of a script enables all checks, `--!nocheck`
-    /// disables them.
+    /// the types of `deftool types`. Only `deftool check --types` and the language server report type errors, and only
+    /// where types are known: arguments, host tables, libraries. `--!strict` in the first line of a script enables all
+    /// checks, `--!nocheck` disables them.
     pub(crate) SCRIPT_TYPE, "DT427", "script-type", Warning
 }
 

@@ -110,7 +110,7 @@ pub fn module_path(file: &str, wanted: &str) -> Result<String, String> {
     Ok(normalize(&folder.join(wanted)).to_string_lossy().replace('\\', "/"))
 }
 
-fn without_extension(file: &str) -> &str {
+pub(crate) fn without_extension(file: &str) -> &str {
     file.strip_suffix(".luau").or_else(|| file.strip_suffix(".lua")).unwrap_or(file)
 }
 

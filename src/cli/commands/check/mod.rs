@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::cli::options::{FormatOptions, ProjectOptions, target};
 use crate::cli::outcome::{CliError, Exit};
+use crate::cli::project::analyzer::{MISSING_ANALYZER, find_analyzer};
 use crate::cli::project::inputs::{CommandDirs, inputs_of, refuse_nothing};
 use crate::cli::project::preview;
 use crate::cli::terminal::output::{clean, eprint_progress};
@@ -55,7 +56,7 @@ pub(in crate::cli) struct CheckOptions {
     /// Also report schema keywords that these APIs drop, weaken or reject
     #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
-    /// Also check the types of scripts; a preview that requires the program `deftool-types`
+    /// Also check the types of scripts; a preview that requires the program `deftool-analyze`
     #[arg(long, hide_short_help = true)]
     pub(in crate::cli) types: bool,
     /// Also start or contact the MCP servers, which must be trusted, and check what they offer
@@ -80,9 +81,6 @@ pub(in crate::cli) struct CheckOptions {
     #[command(flatten)]
     pub(in crate::cli) project: ProjectOptions,
 }
-
-/// The program that checks the types of scripts.
-const TYPE_CHECKER: &str = "deftool-types";
 
 pub(in crate::cli) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let dirs = options.project.dirs()?;
@@ -155,13 +153,13 @@ impl CheckOptions {
     /// Returns the load options.
     ///
     /// # Errors
-    /// If `--types` is set and the type checker is not installed.
+    /// If `--types` is set and the analyzer is not installed.
     pub(in crate::cli) fn load_options(&self) -> Result<LoadOptions, CliError> {
         Ok(LoadOptions {
             with_scripts: true,
             reads_lists: true,
             targets: self.targets.clone(),
-            type_checker: if self.types { Some(find_type_checker()?) } else { None },
+            analyzer: if self.types { Some(required_analyzer()?) } else { None },
             raises_denied: true,
             ..LoadOptions::default()
         })
@@ -201,18 +199,7 @@ fn announce_previews(checks_types: bool, load: &Load) {
     }
 }
 
-/// Finds the type checker: next to this program, or in `PATH`.
-fn find_type_checker() -> Result<PathBuf, CliError> {
-    let name = format!("{TYPE_CHECKER}{}", std::env::consts::EXE_SUFFIX);
-    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Ignore relative entries of PATH: the current folder may be untrusted.
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    let found = own.into_iter().chain(folders).map(|folder| folder.join(&name)).find(|file| file.is_file());
-    found.ok_or_else(|| {
-        CliError::Usage(format!(
-            "--types requires the program `{TYPE_CHECKER}`, which is neither next to `deftool` nor in PATH; \
-             install both in a checkout with `cargo install --path . --features types`"
-        ))
-    })
+/// Returns the analyzer.
+fn required_analyzer() -> Result<PathBuf, CliError> {
+    find_analyzer().ok_or_else(|| CliError::Usage(format!("--types requires {MISSING_ANALYZER}")))
 }

@@ -39,6 +39,7 @@ pub use file::script_candidates;
 pub(crate) use lookup::resolve_permissions;
 pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;
+pub use types::type_findings;
 
 /// Loads the scripts of the changed normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
 /// `named`.

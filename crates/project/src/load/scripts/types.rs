@@ -1,20 +1,20 @@
-//! `check --types`: findings of Luau's type checker in scripts.
+//! Findings of the analyzer in scripts: of `check --types`, and of an editor.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::spec::Tool;
 use deftool_lang::text::{Location, SourceFile, SourceId, Span};
-use deftool_script::{
-    Script, TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types, definitions, tool_types,
-};
+use deftool_script::{Definitions, Script, ScriptUnit, TYPE_LIMIT, TypeProblem, check_types, tool_types};
 
+use crate::load::levels;
 use crate::model::{Load, ScriptState};
 use crate::rules;
 use crate::rules::unknown_global::UNKNOWN_GLOBAL;
 
-/// Checks the scripts of all tools with `program`, one project at a time.
+/// Checks the scripts of all tools with the analyzer `program`, one project at a time.
 pub(crate) fn report_types(load: &mut Load, program: &Path) {
     let mut by_root: BTreeMap<Arc<Path>, Vec<usize>> = BTreeMap::new();
     for (index, loaded) in load.tools.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
             by_root.entry(Arc::clone(root)).or_default().push(index);
         }
     }
-    let mut checked = Vec::new();
+    let (mut checked, mut unchecked) = (Vec::new(), Vec::new());
     for (root, indices) in by_root {
         let loaded: Vec<_> = indices.iter().filter_map(|index| load.tools.get(*index)).collect();
         let tools: Vec<&Tool> = loaded.iter().map(|loaded| -> &Tool { &loaded.tool }).collect();
@@ -33,38 +33,65 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
                 ScriptState::Ready(_) | ScriptState::None | ScriptState::Broken(_) => None,
             })
             .collect();
-        let mut jobs = Vec::new();
-        let mut job_sources = Vec::new();
+        let mut units = Vec::new();
+        let mut places = Vec::new();
         for types in tool_types(tools.iter().copied()) {
             let name = &types.tool().name;
             let Some(script) = scripts.get(name.value.as_str()) else { continue };
-            jobs.push(TypeJob {
-                file: script.file.clone(),
-                source: Arc::clone(&script.source),
-                modules: Arc::clone(&script.modules),
-                parameters: types.parameters(),
-            });
             let at = Location { source: types.tool().source, span: name.span };
-            job_sources.push((Arc::clone(&root), at, Arc::clone(script)));
+            let Some(unit) = ScriptUnit::of_script(script, types.parameters()) else {
+                unchecked.push((at, script.file.clone(), String::from("it is not UTF-8")));
+                continue;
+            };
+            units.push(unit);
+            places.push((Arc::clone(&root), at, Arc::clone(script)));
         }
-        let results = check_types(program, &definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
-        checked.extend(job_sources.into_iter().zip(results));
+        let definitions = Definitions::of(tools.iter().copied());
+        let results = check_types(program, &definitions, &units, TYPE_LIMIT);
+        checked.extend(places.into_iter().zip(results));
     }
     let mut reporter = TypeReporter::of(load);
     for ((root, at, script), result) in checked {
         match result {
-            TypeCheck::Checked(problems) => {
+            Ok(problems) => {
                 for problem in problems {
-                    reporter.report(load, &root, &script, &problem);
+                    reporter.report(load, &root, Some(&script), &problem);
                 }
             }
-            TypeCheck::Skipped(why) => {
-                let message = format!("cannot check the types of {}: {why}", script.file);
-                load.findings.push(rules::script_type::finding(at, &message));
-            }
+            Err(why) => unchecked.push((at, script.file.clone(), why)),
         }
     }
+    for (at, file, why) in unchecked {
+        let message = format!("cannot check the types of {file}: {why}");
+        load.findings.push(rules::script_type::finding(at, &message));
+    }
     load.sort_findings();
+}
+
+/// Returns the findings of `problems` in the script `file` of the project in `root`, with the levels of the project, as
+/// `check --types` reports them. `text` is the text of the script, which may be newer than the load.
+pub fn type_findings(
+    load: &Load,
+    root: &Path,
+    file: &str,
+    text: &Arc<str>,
+    problems: &[TypeProblem],
+) -> Vec<Diagnostic> {
+    let root = Arc::from(root);
+    let mut own = Load::default();
+    let source = own.add_source(SourceFile::new(file, Arc::clone(text)), Some(&root));
+    let known = load.sources.iter().find(|(_, known)| known.name == file).map(|(known, _)| known);
+    let unknown = load.findings.iter().filter(|finding| *finding.rule == UNKNOWN_GLOBAL);
+    let unknown = unknown.filter(|finding| Some(finding.primary.source) == known);
+    let mut reporter = TypeReporter {
+        sources: HashMap::from([(file.to_owned(), source)]),
+        unknown: HashMap::from([(source, unknown.map(|finding| finding.primary.span).collect())]),
+        reported: HashSet::new(),
+    };
+    for problem in problems.iter().filter(|problem| problem.file == file) {
+        reporter.report(&mut own, &root, None, problem);
+    }
+    levels::apply_to_script(load, &root, text, own.findings)
 }
 
 /// A reporter of type findings that tracks what was reported.
@@ -87,13 +114,18 @@ impl TypeReporter {
         Self { sources, unknown, reported: HashSet::new() }
     }
 
-    fn report(&mut self, load: &mut Load, root: &Arc<Path>, script: &Script, problem: &TypeProblem) {
-        let source = *self.sources.entry(problem.file.clone()).or_insert_with(|| {
+    /// Reports a problem in a known source, or in `script` or one of its modules.
+    fn report(&mut self, load: &mut Load, root: &Arc<Path>, script: Option<&Script>, problem: &TypeProblem) {
+        let known = self.sources.get(&problem.file).copied();
+        let source = known.or_else(|| {
+            let script = script?;
             let module = script.modules.iter().find(|module| module.file == problem.file);
             let bytes = module.map_or(&script.source, |module| &module.source);
             let file = SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned());
-            load.add_source(file, Some(root))
+            Some(load.add_source(file, Some(root)))
         });
+        let Some(source) = source else { return };
+        self.sources.insert(problem.file.clone(), source);
         load.set_root(source, Some(root));
         let line = load.line_location(source, problem.line);
         let at = Location { source, span: within(load, line, problem.columns) };

@@ -10,12 +10,17 @@ use luau_syntax::ast::{
     AstVisitor, BinaryOp, Block, Expression, ExpressionKind, Function, Local, LocalId, Statement,
     StatementView,
 };
-use luau_syntax::location::Position;
+use luau_syntax::location::{Location, Position};
 use luau_syntax::parser::{ParseOptions, ParsedSource};
 
-/// An annotated source that maps columns back to the original source.
+use crate::text::Lines;
+
+/// An annotated source that maps positions to and from the original source.
 pub(crate) struct Annotated {
     pub(crate) text: String,
+    lines: Lines,
+    /// The lines of the original source.
+    original: Lines,
     /// The insertions per line, in order: the column in the new text, and the length in bytes.
     inserted: HashMap<u32, Vec<(u32, u32)>>,
 }
@@ -23,7 +28,12 @@ pub(crate) struct Annotated {
 impl Annotated {
     /// Returns the source without annotations.
     pub(crate) fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), inserted: HashMap::new() }
+        Self {
+            text: text.to_owned(),
+            lines: Lines::of(text),
+            original: Lines::of(text),
+            inserted: HashMap::new(),
+        }
     }
 
     /// Annotates the parameters of the returned function with `types`. Existing annotations are kept.
@@ -65,16 +75,40 @@ impl Annotated {
         }
         column - before
     }
+
+    /// Returns the position in the annotated source of an offset in the original source.
+    pub(crate) fn position_of(&self, offset: usize) -> Position {
+        let Position { line, column } = self.original.position(offset);
+        let mut shift = 0;
+        for &(at, length) in self.inserted.get(&line).map_or(&[][..], Vec::as_slice) {
+            // What ends at an insertion stays before it.
+            if column + shift <= at {
+                break;
+            }
+            shift += length;
+        }
+        Position::new(line, column + shift)
+    }
+
+    /// Returns the offset in the annotated source of a position in it.
+    pub(crate) fn offset_of(&self, at: Position) -> usize {
+        self.lines.offset(at)
+    }
+
+    /// Returns the span in the original source of a location in the annotated source.
+    pub(crate) fn span_of(&self, at: Location) -> (usize, usize) {
+        let original = |at: Position| Position::new(at.line, self.column(at.line, at.column));
+        self.original.span(Location::new(original(at.begin), original(at.end)))
+    }
 }
 
 /// Inserts texts at positions, which must be sorted.
 fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
-    let mut annotated = Annotated { text: String::with_capacity(text.len() + 100), inserted: HashMap::new() };
+    let mut annotated = Annotated::plain(text);
+    annotated.text.clear();
     let mut done = 0;
     for (at, added) in insertions {
-        let offset = starts.get(at.line as usize)? + at.column as usize;
+        let offset = annotated.original.offset(*at);
         annotated.text.push_str(text.get(done..offset)?);
         done = offset;
         let of_line = annotated.inserted.entry(at.line).or_default();
@@ -83,14 +117,19 @@ fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
         annotated.text.push_str(added);
     }
     annotated.text.push_str(text.get(done..)?);
+    annotated.lines = Lines::of(&annotated.text);
     Some(annotated)
 }
 
 /// Returns the function that the script returns: a function expression or a local function.
 pub(crate) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     let statements = root.as_slice();
-    let StatementView::Return(returned) = statements.last()?.view() else { return None };
-    let mut value = *returned.expressions.first()?;
+    // In a broken source, something may follow.
+    let returned = statements.iter().rev().find_map(|statement| match statement.view() {
+        StatementView::Return(returned) => Some(returned),
+        _ => None,
+    });
+    let mut value = *returned?.expressions.first()?;
     while let ExpressionKind::Grouped(inner) = value.kind() {
         value = inner;
     }

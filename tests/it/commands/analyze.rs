@@ -1,30 +1,30 @@
 //! `deftool check --types`. Checks of scripts without types, and `deftool types`, are in `tests/commands/types.md`.
 
-/// Without the checker, the error explains how to install it.
-#[cfg(not(feature = "types"))]
+/// Without the analyzer, the error explains how to install it.
+#[cfg(not(feature = "analyze"))]
 #[test]
-fn types_are_not_checked_without_a_checker() {
+fn types_are_not_checked_without_an_analyzer() {
     let project = crate::support::project::Project::new();
     let output = project.command(&["check", "--types"]).env("PATH", "").output().unwrap();
-    // A checker from an earlier build in deftool's folder is used.
-    let beside = std::path::Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
+    // An analyzer from an earlier build in deftool's folder is used.
+    let beside = std::path::Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-analyze");
     if !beside.exists() {
         let says = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(2) && says.contains("cargo install --path . --features types"),
+            output.status.code() == Some(2) && says.contains("cargo install --path . --features analyze"),
             "{says}"
         );
     }
 }
 
-#[cfg(feature = "types")]
+#[cfg(feature = "analyze")]
 mod checked {
     use std::fs;
     use std::path::Path;
     use std::process::{Command, Output};
     use std::time::Duration;
 
-    use deftool_script::{Module, TypeCheck, TypeJob, TypeProblem, definitions};
+    use deftool_script::{Analysed, Definitions, ModuleText, ScriptUnit, TypeProblem};
 
     use crate::scripts::runtime::sources::hostile_sources;
 
@@ -75,30 +75,36 @@ mod checked {
 (defexit :name "done" :description "Say that it is done.")
 "#;
 
-    fn job(file: &str, source: &str) -> TypeJob {
-        TypeJob {
+    fn unit(file: &str, text: &str) -> ScriptUnit {
+        ScriptUnit {
             file: file.to_owned(),
-            source: source.as_bytes().into(),
+            text: text.into(),
             modules: std::sync::Arc::new([]),
             parameters: vec![Some(String::from("string"))],
+            is_test: false,
         }
     }
 
-    fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
-        deftool_script::check_types(Path::new(env!("CARGO_BIN_EXE_deftool-types")), definitions, jobs, limit)
+    /// Checks units with the definitions of a project without tools.
+    fn check_with(program: &str, units: &[ScriptUnit], limit: Duration) -> Vec<Analysed<Vec<TypeProblem>>> {
+        deftool_script::check_types(Path::new(program), &Definitions::of([]), units, limit)
+    }
+
+    fn check_types(units: &[ScriptUnit], limit: Duration) -> Vec<Analysed<Vec<TypeProblem>>> {
+        check_with(env!("CARGO_BIN_EXE_deftool-analyze"), units, limit)
     }
 
     /// The time limit in tests. Sources above it are far above the real limit, too.
     const LIMIT: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_hostile_source_does_not_crash_the_checker() {
+    fn a_hostile_source_does_not_crash_the_analyzer() {
         // This size is enough to test depth and length, and keeps the test fast.
-        let jobs: Vec<TypeJob> =
-            hostile_sources(12 << 10).into_iter().map(|(name, source)| job(name, &source)).collect();
-        for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT)) {
-            if let TypeCheck::Skipped(why) = &result {
-                assert!(why.contains("took longer"), "{}: {why}", job.file);
+        let units: Vec<ScriptUnit> =
+            hostile_sources(12 << 10).into_iter().map(|(name, source)| unit(name, &source)).collect();
+        for (unit, result) in units.iter().zip(check_types(&units, LIMIT)) {
+            if let Err(why) = &result {
+                assert!(why.contains("took longer"), "{}: {why}", unit.file);
             }
         }
     }
@@ -110,38 +116,31 @@ mod checked {
         let bomb = "type function Bomb(t)\n  local s = 'x'\n  while true do s ..= s end\n  return t\nend\n";
         let script = format!("{bomb}return function(text: Bomb<string>) return text.nothing end");
         let mut in_module =
-            job("requires", "local m = require('./lib/m')\nreturn function(text) return m end");
+            unit("requires", "local m = require('./lib/m')\nreturn function(text) return m end");
         in_module.file = String::from("scripts/requires.lua");
-        let module = Module::new("scripts/lib/m.lua", format!("local a = 1\n{bomb}return a"));
-        in_module.modules = std::sync::Arc::new([std::sync::Arc::new(module)]);
+        let text = format!("local a = 1\n{bomb}return a").into();
+        in_module.modules =
+            std::sync::Arc::new([ModuleText { file: String::from("scripts/lib/m.lua"), text }]);
         let refused = |file: &str, line| {
             let message = "type functions are not run, and so the types of this script are not checked";
             let columns = (0, "type function".len());
-            TypeCheck::Checked(vec![TypeProblem {
-                file: file.to_owned(),
-                line,
-                columns,
-                message: message.to_owned(),
-            }])
+            Ok(vec![TypeProblem { file: file.to_owned(), line, columns, message: message.to_owned() }])
         };
-        let found = check_types(&definitions([]), &[job("bomb", &script), in_module], LIMIT * 20);
+        let found = check_types(&[unit("bomb", &script), in_module], LIMIT * 20);
         assert_eq!(found, [refused("bomb", 1), refused("scripts/lib/m.lua", 2)]);
     }
 
-    /// The checker has the limits of a script host and crashes alone.
+    /// The analyzer has the limits of a script host and crashes alone.
     #[test]
-    fn a_crash_of_the_checker_is_isolated() {
-        let jobs = [job("any", "return function(text) return text.nothing end")];
+    fn a_crash_of_the_analyzer_is_isolated() {
+        let units = [unit("any", "return function(text) return text.nothing end")];
         for (program, why) in [
-            ("/bin/false", "cannot start the type checker `/bin/false`: the process exited"),
-            ("/no/such/program", "cannot start the type checker `/no/such/program`: No such file"),
-            (env!("CARGO_BIN_EXE_deftool"), "cannot start the type checker"),
+            ("/bin/false", "cannot start the analyzer `/bin/false`: the process exited"),
+            ("/no/such/program", "cannot start the analyzer `/no/such/program`: No such file"),
+            (env!("CARGO_BIN_EXE_deftool"), "cannot start the analyzer"),
         ] {
-            let found = deftool_script::check_types(Path::new(program), "", &jobs, LIMIT);
-            assert!(
-                matches!(&found[..], [TypeCheck::Skipped(type_findings)] if type_findings.contains(why)),
-                "{found:?}"
-            );
+            let found = check_with(program, &units, LIMIT);
+            assert!(matches!(&found[..], [Err(reason)] if reason.contains(why)), "{found:?}");
         }
     }
 
@@ -150,20 +149,20 @@ mod checked {
         let limit = LIMIT / 4;
         let slow = "a=b ".repeat(15_000);
         let fine = "return function(text) return text.nothing end";
-        let mut jobs = vec![job("slow", &slow), job("slower", &slow), job("long", &" ".repeat(1 << 20))];
-        jobs.extend((0..20).map(|number| job(&format!("fine{number}"), fine)));
+        let mut units = vec![unit("slow", &slow), unit("slower", &slow), unit("long", &" ".repeat(1 << 20))];
+        units.extend((0..20).map(|number| unit(&format!("fine{number}"), fine)));
         // A busy machine may be slow once. Each script must be checked in one of several attempts.
         let mut missing: Vec<String> = (0..20).map(|number| format!("fine{number}")).collect();
         for _ in 0..5 {
-            for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, limit)) {
-                match (job.file.as_str(), result) {
+            for (unit, result) in units.iter().zip(check_types(&units, limit)) {
+                match (unit.file.as_str(), result) {
                     ("slow" | "slower", _) => {}
-                    ("long", TypeCheck::Skipped(why)) => assert!(why.contains("64 KiB"), "{why}"),
-                    (file, TypeCheck::Checked(problems)) => {
+                    ("long", Err(why)) => assert!(why.contains("64 KiB"), "{why}"),
+                    (file, Ok(problems)) => {
                         assert_eq!(problems.len(), 1, "{file} {problems:?}");
                         missing.retain(|name| name != file);
                     }
-                    (file, TypeCheck::Skipped(why)) => assert!(why.contains("took longer"), "{file}: {why}"),
+                    (file, Err(why)) => assert!(why.contains("took longer"), "{file}: {why}"),
                 }
             }
             if missing.is_empty() {
@@ -173,28 +172,28 @@ mod checked {
         panic!("never checked: {missing:?}");
     }
 
-    /// The checker must not report false type findings for scripts with unusual code.
+    /// The analyzer must not report false type findings for scripts with unusual code.
     #[test]
     fn attack_scripts_have_no_type_findings() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
-        let mut jobs = Vec::new();
+        let mut units = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let source = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
-            let mut job = job(&path.file_name().unwrap().to_string_lossy(), &source);
+            let mut unit = unit(&path.file_name().unwrap().to_string_lossy(), &source);
             if source.contains("-- async: true") {
-                job.parameters.insert(0, None);
+                unit.parameters.insert(0, None);
             }
-            jobs.push(job);
+            units.push(unit);
         }
         // Deliberately wrong arguments of host functions are expected to be reported.
-        jobs.retain(|job| !job.file.contains("lying"));
-        let results = check_types(&definitions([]), &jobs, LIMIT * 20);
-        let wrong: Vec<_> = jobs
+        units.retain(|unit| !unit.file.contains("lying"));
+        let results = check_types(&units, LIMIT * 20);
+        let wrong: Vec<_> = units
             .iter()
             .zip(results)
-            .filter(|(_, result)| *result != TypeCheck::Checked(Vec::new()))
-            .map(|(job, result)| format!("{}: {result:?}", job.file))
+            .filter(|(_, result)| *result != Ok(Vec::new()))
+            .map(|(unit, result)| format!("{}: {result:?}", unit.file))
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
@@ -314,7 +313,7 @@ mod checked {
     }
 
     #[test]
-    fn the_checker_accepts_the_definitions() {
+    fn the_analyzer_accepts_the_definitions() {
         let folder = project(
             SCHEMAS,
             &[("get-weather.lua", "return function(a, b, c, d, e, f, g) return f.nmae end")],
