@@ -36,8 +36,6 @@ impl State {
                 self.in_file(params, |file, at: At| file.highlights(at.position))
             }
             "textDocument/hover" => self.in_file(params, |file, at: At| file.hover(at.position)),
-            // Of scripts, if they are analysed.
-            "textDocument/signatureHelp" | "textDocument/documentHighlight" => Ok(Value::Null),
             "textDocument/definition" => self.in_file(params, |file, at: At| {
                 file.locations(&ide::definition(file.project, &file.path, file.offset(at.position)))
             }),

@@ -147,16 +147,11 @@ impl State {
                 ..lsp::CompletionOptions::default()
             }),
             signature_help_provider: Some(lsp::SignatureHelpOptions {
-                trigger_characters: Some(["(", ":", " "].map(str::to_owned).to_vec()),
+                trigger_characters: Some(["(", ":", " ", ","].map(str::to_owned).to_vec()),
                 ..lsp::SignatureHelpOptions::default()
             }),
             document_highlight_provider: Some(lsp::DocumentHighlightProvider::Bool(true)),
             hover_provider: Some(lsp::HoverProvider::Bool(true)),
-            signature_help_provider: Some(lsp::SignatureHelpOptions {
-                trigger_characters: Some(vec![String::from("("), String::from(",")]),
-                ..lsp::SignatureHelpOptions::default()
-            }),
-            document_highlight_provider: Some(lsp::DocumentHighlightProvider::Bool(true)),
             definition_provider: Some(lsp::DefinitionProvider::Bool(true)),
             references_provider: Some(lsp::ReferencesProvider::Bool(true)),
             document_symbol_provider: Some(lsp::DocumentSymbolProvider::Bool(true)),
