@@ -8,8 +8,9 @@ use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
     LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
-    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities, SessionInfo,
-    SessionListCapabilities, SessionResumeCapabilities, SetSessionModeRequest, SetSessionModeResponse,
+    PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities,
+    SessionCloseCapabilities, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
+    SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -74,7 +75,8 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                 creating.answer(responder, |sessions| async move {
                     let (id, _, modes) = sessions.open(request.cwd, None, request.mcp_servers).await?;
                     Ok(NewSessionResponse::new(id).modes(modes))
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
@@ -89,7 +91,8 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                         peer.update(update);
                     }
                     Ok(LoadSessionResponse::new().modes(modes))
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
@@ -99,7 +102,8 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                     let id = Some(request.session_id.to_string());
                     let (_, _, modes) = sessions.open(request.cwd, id, request.mcp_servers).await?;
                     Ok(ResumeSessionResponse::new().modes(modes))
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
@@ -107,7 +111,8 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
             async move |request: ListSessionsRequest, responder, _| {
                 listing.answer(responder, |sessions| async move {
                     list(sessions.stored(request.cwd)?, request.cursor)
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
@@ -116,7 +121,8 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                 closing.answer(responder, |sessions| async move {
                     sessions.close(&request.session_id).await?;
                     Ok(CloseSessionResponse::new())
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
@@ -125,20 +131,14 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                 switching.answer(responder, |sessions| async move {
                     sessions.set_mode(&request.session_id, &request.mode_id.0).await?;
                     Ok(SetSessionModeResponse::new())
-                })
+                });
+                Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: PromptRequest, responder, connection: ConnectionTo<Client>| {
-                // A `session/cancel` that follows cancels this prompt, even if its task has not started.
-                match prompting.sessions.start_prompt(&request.session_id) {
-                    Ok(prompt) => {
-                        let peer = prompting.sessions.peer(request.session_id.to_string(), connection);
-                        prompting.answer(responder, |_| prompt.run(peer, request))
-                    }
-                    Err(error) => responder.respond_with_error(error),
-                }
+                prompting.prompt(request, responder, connection)
             },
             on_receive_request!(),
         )
@@ -178,18 +178,34 @@ impl Server {
             .agent_info(Implementation::new("deftool", env!("CARGO_PKG_VERSION")))
     }
 
+    /// Starts a prompt. A `session/cancel` that follows cancels it, even if its task has not started.
+    fn prompt(
+        &self,
+        request: PromptRequest,
+        responder: Responder<PromptResponse>,
+        connection: ConnectionTo<Client>,
+    ) -> Result<(), Error> {
+        match self.sessions.start_prompt(&request.session_id) {
+            Ok(prompt) => {
+                let peer = self.sessions.peer(request.session_id.to_string(), connection);
+                self.answer(responder, |_| prompt.run(peer, request));
+                Ok(())
+            }
+            Err(error) => responder.respond_with_error(error),
+        }
+    }
+
     /// Runs `work` in a task, and sends its result.
     fn answer<T: JsonRpcResponse, F: Future<Output = Result<T, Error>> + Send + 'static>(
         &self,
         responder: Responder<T>,
         work: impl FnOnce(Arc<Sessions>) -> F,
-    ) -> Result<(), Error> {
+    ) {
         let work = work(Arc::clone(&self.sessions));
         self.tasks.spawn(async move {
             // Fails only if the client is gone.
             let _ = responder.respond_with_result(work.await);
         });
-        Ok(())
     }
 }
 

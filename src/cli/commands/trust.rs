@@ -156,7 +156,9 @@ fn grant(store: &Store, folder: Option<&Path>, action: &Action) -> Result<Exit, 
     }
     if action.json {
         let mut grants = PermissionSet::default();
-        wanted.iter().for_each(|request| grants.add(request.grants.clone()));
+        for request in &wanted {
+            grants.add(request.grants.clone());
+        }
         print_json(&Listed { project: &root.to_string_lossy(), grants: &grants, exists: true }, true);
     }
     if wanted.is_empty() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// What is missing without the analyzer, and how to get it.
 pub(in crate::cli) const MISSING_ANALYZER: &str = "the program `deftool-analyze`, which is neither next to `deftool` nor \
-    in PATH; install both with `cargo install deftool --features analyze`";
+    in PATH; install both in a checkout with `cargo install --path . --features analyze`";
 
 /// Finds the analyzer: next to this program, or in `PATH`.
 pub(in crate::cli) fn find_analyzer() -> Option<PathBuf> {

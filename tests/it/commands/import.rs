@@ -108,7 +108,8 @@ fn real_lists_are_checked_as_they_are() {
         let entries = fs::read_dir(tests.join(folder)).unwrap().flatten();
         entries.map(move |entry| format!("{folder}/{}", entry.file_name().to_str().unwrap()))
     });
-    let mut lists: Vec<String> = lists.filter(|name| name.ends_with(".json")).collect();
+    let mut lists: Vec<String> =
+        lists.filter(|name| Path::new(name).extension().is_some_and(|end| end == "json")).collect();
     lists.sort();
     let output = Command::new(env!("CARGO_BIN_EXE_deftool"))
         .args(["check", "--format", "concise"])

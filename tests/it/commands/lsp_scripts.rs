@@ -21,7 +21,7 @@ fn without_the_analyzer_the_editor_is_told_once() {
     for name in ["scripts/a.lua", "scripts/b.lua"] {
         client.did_open(&root.join(name), "return function() return fs. end");
         let found = client.request("textDocument/completion", at(&root.join(name), 0, 28));
-        assert!(found.as_array().unwrap().iter().any(|item| item["label"] == "read"), "{found}");
+        assert!(found["items"].as_array().unwrap().iter().any(|item| item["label"] == "read"), "{found}");
         while client.messages.is_empty() {
             client.receive().unwrap();
         }
@@ -418,7 +418,7 @@ mod analysed {
         let long = format!("{}\nreturn fs.‸", "-- long\n".repeat(10_000));
         for _ in 0..2 {
             let found = editor.ask("completion", "scripts/lib/words.lua", &long);
-            assert!(found.as_array().unwrap().iter().any(|item| item["label"] == "read"));
+            assert!(found["items"].as_array().unwrap().iter().any(|item| item["label"] == "read"));
         }
         let messages = std::mem::take(&mut editor.client.messages);
         assert!(matches!(messages.as_slice(), [one] if one.contains("longer than 64 KiB")), "{messages:?}");

@@ -24,7 +24,7 @@ enum Needs {
 use Needs::{Absent, Before};
 
 /// The `sh` blocks that do not run as they are: the page, the start of the block, and what it needs.
-const BLOCKS: [(&str, &str, Needs); 29] = [
+const BLOCKS: [(&str, &str, Needs); 30] = [
     ("README.md", "cargo run", Absent("`.ci/run` runs these commands")),
     ("README.md", "cargo install", Absent("a second build of deftool")),
     ("README.md", "deftool run \"Tidy", Before("echo '{\"prompt\": \"Hello\"}' > jobs.jsonl")),
@@ -33,6 +33,7 @@ const BLOCKS: [(&str, &str, Needs); 29] = [
         "deftool check    ",
         Before("mkdir packages; cp -r examples/ci packages/words; cp -r examples/quickstart packages/maps"),
     ),
+    ("ci.md", "deftool check tools.json", Absent("an MCP server on the network")),
     ("ci.md", "deftool check --format", Before("cd packages/words")),
     (
         "ci.md",

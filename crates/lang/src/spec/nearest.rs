@@ -28,7 +28,7 @@ pub fn advice_on_name<'c>(word: &str, what: &str, known: impl IntoIterator<Item 
     }
     match known.len() {
         0 => format!("the project has no {what}"),
-        ..=MAX_LISTED => format!("known {what}: {}", known.join(", ")),
+        1..=MAX_LISTED => format!("known {what}: {}", known.join(", ")),
         all => format!("the most similar of {all} {what}: {}", most_similar(word, known).join(", ")),
     }
 }

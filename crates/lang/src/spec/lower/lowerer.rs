@@ -5,6 +5,7 @@ use crate::spec::Origin;
 use crate::text::{Location, SourceId, Span};
 
 /// State and findings while one file is lowered.
+#[allow(clippy::struct_excessive_bools)] // each describes the file or the current form
 pub(super) struct Lowerer {
     pub(super) source: SourceId,
     pub(super) findings: Vec<Diagnostic>,

@@ -130,9 +130,7 @@ pub fn lower_unknown(
         let may_be_template = is_quoted && in_table.is_none();
         if let Some(found) = found.filter(|found| may_be_template && is_template(tree, found)) {
             if !indirect.calls.contains(&node) && !std::mem::replace(&mut noted_code, true) {
-                let head = tree.children(found.list).next().unwrap_or(found.list);
-                let at = lowerer.at(tree.span(head));
-                lowerer.findings.push(rules::tools_by_code::finding(at, Some(tree.text(head, text))));
+                lowerer.report_code(tree, text, found.list);
             }
             continue;
         }
@@ -436,6 +434,13 @@ impl Lowerer {
                 Unquoted::Category => rules::unquoted_in_code::category(at, tree.text(node, text)),
             });
         }
+    }
+
+    /// Reports that the code of the form `list` makes tools.
+    fn report_code(&mut self, tree: &Tree, text: &str, list: NodeId) {
+        let head = tree.children(list).next().unwrap_or(list);
+        let at = self.at(tree.span(head));
+        self.findings.push(rules::tools_by_code::finding(at, Some(tree.text(head, text))));
     }
 
     /// Reports tools that the code at `node` creates in an unsupported way. Returns whether there are any.
