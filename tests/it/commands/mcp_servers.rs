@@ -343,7 +343,7 @@ fn offers_can_be_checked_and_imported() {
     let act = " :description \"Act.\"\n :returns (:type object :properties (:n (:type integer)) :required [\"n\"]))\n";
     assert!(imported.stdout.contains(act), "{imported:?}");
     let unknown = deftool(&["import", "--mcp", "g"]);
-    assert!(unknown.stderr.contains("unknown MCP server `g`; the project has h"), "{unknown:?}");
+    assert!(unknown.stderr.contains("unknown MCP server `g`; known MCP servers: h"), "{unknown:?}");
     project.write("specs/a.eld", hostile("exits", ""));
     assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
     let checked = deftool(&["check", "--online", "--format", "concise"]);
