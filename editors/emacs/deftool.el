@@ -184,7 +184,7 @@ A file without tool forms is looked at again when it is saved."
     (if (not (save-excursion (goto-char (point-min)) (re-search-forward deftool--tool-forms nil t)))
         (add-hook 'after-save-hook #'deftool-check-forms nil t)
       (remove-hook 'after-save-hook #'deftool-check-forms t)
-      ;; Who does not use Flymake here asked for no other findings.
+      ;; Without Flymake before, only these findings are shown.
       (unless (bound-and-true-p flymake-mode)
         (setq-local flymake-diagnostic-functions nil))
       (add-hook 'flymake-diagnostic-functions #'deftool-flymake nil t)

@@ -56,7 +56,7 @@
     (wait-for #'eglot-managed-p))
   (font-lock-ensure)
   (seen "script: %s %s" major-mode (get-text-property 1 'face)))
-;; The init file of somebody who turned nothing on.
+;; An init file, without any configuration.
 (with-current-buffer (find-file-noselect "../plain.el")
   (seen "no forms: %s" (bound-and-true-p flymake-mode))
   (goto-char (point-max))

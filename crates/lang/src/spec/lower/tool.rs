@@ -194,7 +194,7 @@ pub(super) fn is_unknown_key(keyword: &str) -> bool {
 const EMACS_KEYS: [&str; 8] =
     ["name", "description", "args", "function", "category", "confirm", "include", "async"];
 
-/// Whether a key is one of the function that a project declares: it is none of Emacs, and not a misspelt one.
+/// Whether a key belongs to the function that a project declares: Emacs has no such key, and it is not misspelt.
 pub(super) fn is_own_key(key: &str) -> bool {
     let is_known = reference::key(Plist::Tool, key).is_some();
     !EMACS_KEYS.contains(&key) && (is_known || WrittenKeys::meant(key).is_none())
