@@ -4,6 +4,8 @@
 //! receives the findings over the pipes of the real binary. Each change adds or repairs a misspelt type, so that each
 //! changes the findings. The CPU time is that of the server for one change. Goals: at most 3 ms in a file of 200 tools, at
 //! most 8 ms with 10,000 tools in the project.
+//!
+//! Then the time from a key to the completions after it, in a list of tools, of which the project offers all.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss, dead_code)]
@@ -19,7 +21,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lsp::{Client, uri};
+use lsp::{Client, at, uri};
 use serde_json::json;
 
 fn main() {
@@ -31,20 +33,27 @@ fn main() {
             join(&root.join("specs"));
         }
         let what = if in_one_file { "a file of" } else { "a project of" };
-        let runs = 300;
-        let (mut times, cpu) = changes(&root, runs);
-        times.sort_unstable();
-        let ms = |index: usize| times[index].as_secs_f64() * 1e3;
-        println!(
-            "{:<28} change to findings: CPU {:>5.2} ms   min {:>5.2} ms   median {:>5.2} ms   p99 {:>5.2} ms   max {:>5.2} ms   ({runs} runs)",
-            format!("{what} {tools} tools"),
-            cpu.as_secs_f64() * 1e3 / runs as f64,
-            ms(0),
-            ms(runs / 2),
-            ms(runs * 99 / 100),
-            ms(runs - 1),
-        );
+        let what = format!("{what} {tools} tools");
+        print(&what, "change to findings", changes(&root, RUNS));
+        print(&what, "key to completions", completions(&root, RUNS));
     }
+}
+
+const RUNS: usize = 300;
+
+/// Prints the times of runs, and the CPU time of the server for all of them.
+fn print(what: &str, measured: &str, (mut times, cpu): (Vec<Duration>, Duration)) {
+    times.sort_unstable();
+    let ms = |index: usize| times[index].as_secs_f64() * 1e3;
+    println!(
+        "{what:<28} {measured}: CPU {:>5.2} ms   min {:>5.2} ms   median {:>5.2} ms   p99 {:>5.2} ms   max {:>5.2} ms   ({} runs)",
+        cpu.as_secs_f64() * 1e3 / times.len() as f64,
+        ms(0),
+        ms(times.len() / 2),
+        ms(times.len() * 99 / 100),
+        ms(times.len() - 1),
+        times.len(),
+    );
 }
 
 /// Moves the text of all spec files to one.
@@ -93,6 +102,35 @@ fn changes(root: &Path, runs: usize) -> (Vec<Duration>, Duration) {
         client.did_change(path, i32::try_from(run).unwrap() + 2, [0, column, 0, column + length], word);
         client.wait_for(path, |codes| is_misspelt(codes) == (run % 2 == 0));
         times.push(started.elapsed());
+    }
+    let cpu = cpu_time(server).saturating_sub(before);
+    assert!(client.shut_down().success());
+    (times, cpu)
+}
+
+/// Returns the time from each key in the list of a worker to the tools that are offered, and the CPU time of the server for
+/// all of them.
+fn completions(root: &Path, runs: usize) -> (Vec<Duration>, Duration) {
+    let path = root.join("specs/worker.eld");
+    let text = "(defworker :name \"w\" :tools [\"\"])\n";
+    let column = text.find("\"])").unwrap() as u64;
+    fs::write(&path, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
+    command.arg("lsp");
+    let mut client = Client::open(command, root, json!({}));
+    client.did_open(&path, text);
+    client.request("textDocument/completion", at(&path, 0, column));
+    let mut times = Vec::new();
+    let server = client.connection.server.id();
+    let before = cpu_time(server);
+    for run in 0..runs {
+        let (length, word) = if run % 2 == 0 { (0, "r") } else { (1, "") };
+        let started = Instant::now();
+        client.did_change(&path, i32::try_from(run).unwrap() + 2, [0, column, 0, column + length], word);
+        let end = column + word.len() as u64;
+        let offered = client.request("textDocument/completion", at(&path, 0, end));
+        times.push(started.elapsed());
+        assert!(!offered["items"].as_array().unwrap().is_empty(), "{offered}");
     }
     let cpu = cpu_time(server).saturating_sub(before);
     assert!(client.shut_down().success());

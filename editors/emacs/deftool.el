@@ -36,6 +36,7 @@
 (declare-function lua-ts-mode "lua-ts-mode")
 (declare-function treesit-ready-p "treesit" (language &optional quiet))
 (defvar eglot-server-programs)
+(defvar lsp-lens-enable)
 (defvar lsp-language-id-configuration)
 
 (defgroup deftool nil
@@ -84,6 +85,8 @@
      (eglot-ensure))
     ('lsp
      (deftool--register-lsp-client)
+     ;; The commands of the code lenses exist only in other editors.
+     (setq-local lsp-lens-enable nil)
      (lsp-deferred))
     ('flymake
      (add-hook 'flymake-diagnostic-functions #'deftool-flymake nil t)
@@ -153,7 +156,7 @@
 (defun deftool-script-file ()
   "Choose the mode of a Lua file: a mode for Lua, if Emacs has one."
   (cond ((require 'lua-mode nil t) (lua-mode))
-        ((and (fboundp 'lua-ts-mode) (treesit-ready-p 'lua t)) (lua-ts-mode))
+        ((and (fboundp 'lua-ts-mode) (require 'treesit nil t) (treesit-ready-p 'lua t)) (lua-ts-mode))
         (t (deftool-script-mode))))
 
 ;;;###autoload

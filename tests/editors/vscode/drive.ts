@@ -1,26 +1,12 @@
 // Uses the extension in VS Code, in Chromium, with keys and the mouse. Prints what it sees.
 // Arguments: the project, the folder of the extensions, the folder of the user data, and optionally a folder for pictures.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
-import { chromium, type Frame, type Locator } from "playwright-core";
+import type { Frame, Locator } from "playwright-core";
+import { startWorkbench } from "./workbench.js";
 
 const [project, extensions, data, pictures] = process.argv.slice(2);
-const entry = new URL("../node_modules/code-server/out/node/entry.js", import.meta.url).pathname;
-const folders = ["--extensions-dir", extensions!, "--user-data-dir", data!];
-const options = ["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check"];
-const server = spawn("node", [entry, ...options, ...folders], { stdio: ["ignore", "pipe", "inherit"] });
-const address = new Promise<string>((resolve) => {
-  createInterface(server.stdout).on("line", (line) => {
-    const found = /listening on (http:\S+)/.exec(line);
-    if (found) resolve(found[1]!);
-  });
-});
-
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
-const page = await browser.newPage({ viewport: { width: 1280, height: 720 } });
-page.setDefaultTimeout(60_000);
+const workbench = await startWorkbench(extensions!, data!);
+const { page } = workbench;
 
 /** Runs a command of the palette. */
 async function command(title: string): Promise<void> {
@@ -78,8 +64,7 @@ function saved(file: string, part: string): Promise<string> {
 const dialog = page.locator(".monaco-dialog-box");
 
 async function main(): Promise<void> {
-  await page.goto(new URL(`?folder=${project}`, await address).href);
-  await page.locator(".monaco-workbench").waitFor();
+  await workbench.open(project!);
   await page.getByRole("button", { name: "Yes, I trust the authors" }).click();
 
   await open("a.eld");
@@ -209,7 +194,5 @@ try {
   await page.screenshot({ path: `${data}/failure.png` });
   throw error;
 } finally {
-  await browser.close();
-  server.kill();
-  await once(server, "exit");
+  await workbench.close();
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use deftool_test_support::markdown::blocks_in;
 use deftool_test_support::server::{Answer, Server, Texts};
 
+use super::features::emacsen;
 use super::{are_installed, folder, path_with_deftool, project};
 use crate::commands::rpc;
 use crate::support::project::{Project, STATE};
@@ -93,12 +94,15 @@ fn emacs_shows_findings_renames_and_formats() {
         return;
     }
     let setup = documented_setup();
-    for (checker, finding, more) in [
+    let checkers = [
         ("flymake", "error[DT204]: unknown type `strng`", ""),
         ("eglot", "deftool [DT204]: unknown type `strng`", SEEN_WITH_EGLOT),
-    ] {
+    ];
+    let with_each =
+        emacsen().into_iter().flat_map(|(program, _)| checkers.map(|with| (program.clone(), with)));
+    for (program, (checker, finding, more)) in with_each {
         let project = project();
-        let mut command = Command::new("emacs");
+        let mut command = Command::new(program);
         fs::write(project.path("init.el"), &setup).unwrap();
         fs::write(project.path("plain.el"), "(defun look () \"Look.\" (undefined-function))\n").unwrap();
         command.args(["--batch", "-q", "-l", "init.el", "-l"]).arg(folder().join("emacs.el"));
@@ -129,12 +133,13 @@ fn the_emacs_package_compiles_and_has_no_lint() {
             files.push(name);
         }
     }
-    for arguments in [
-        ["--eval", "(setq byte-compile-error-on-warn t)", "-f", "batch-byte-compile"],
-        ["--eval", "(setq package-lint-main-file \"deftool.el\")", "-f", "package-lint-batch-and-exit"],
-    ] {
-        let mut command = Command::new("emacs");
-        command.args(["--batch", "-q", "-L", ".", "-l", "package-lint"]).args(arguments).args(&files);
+    let compile = ["--eval", "(setq byte-compile-error-on-warn t)", "-f", "batch-byte-compile"];
+    let main_file = "(setq package-lint-main-file \"deftool.el\")";
+    let lint = ["-l", "package-lint", "--eval", main_file, "-f", "package-lint-batch-and-exit"];
+    let with_each = emacsen().into_iter().map(|(program, _)| (program, &compile[..]));
+    for (program, arguments) in with_each.chain([(PathBuf::from("emacs"), &lint[..])]) {
+        let mut command = Command::new(program);
+        command.args(["--batch", "-q", "-L", "."]).args(arguments).args(&files);
         command.env("HOME", project.path("home"));
         let ended = command.current_dir(project.path("")).output().unwrap();
         let printed = String::from_utf8_lossy(&ended.stderr) + String::from_utf8_lossy(&ended.stdout);

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod emacs;
+mod features;
 mod terminal;
 mod vscode;
 

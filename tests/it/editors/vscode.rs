@@ -1,5 +1,6 @@
 //! VS Code in Chromium with the extension. `tests/editors/vscode/install` installs them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
@@ -43,6 +44,50 @@ pub(super) fn run(command: &mut Command) -> String {
     let output = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{command:?}: {output}\n{}", String::from_utf8_lossy(&ended.stderr));
     output
+}
+
+/// Returns the package of the extension, which is built once.
+fn extension() -> PathBuf {
+    static PACKAGED: Once = Once::new();
+    let extension = folder().join("../../../editors/vscode");
+    PACKAGED.call_once(|| drop(run(Command::new("npm").args(["run", "package"]).current_dir(&extension))));
+    extension.join("deftool.vsix")
+}
+
+/// Installs an extension in the folder `extensions` of a home folder, whose folder `data` has the data of the user.
+fn install(home: &Project, package: &Path) {
+    let mut command = Command::new("node");
+    command.arg(folder().join("node_modules/code-server/out/node/entry.js"));
+    command.arg("--install-extension").arg(package);
+    command.arg("--extensions-dir").arg(home.path("extensions"));
+    command.arg("--user-data-dir").arg(home.path("data"));
+    run(command.env("HOME", home.path("")));
+}
+
+/// Returns the command that runs the rows of `features.rs` in VS Code. `home`: the folder with the project `tools`.
+pub(super) fn features(home: &Project) -> Command {
+    let mut driver = driver("features.js");
+    // The compiled extension is beside the drivers.
+    let rows = folder().join("built/features");
+    fs::copy(folder().join("features/package.json"), rows.join("package.json")).unwrap();
+    let vsce = folder().join("../../../editors/vscode/node_modules/.bin/vsce");
+    let package = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out"];
+    run(Command::new(vsce).args(package).arg("features.vsix").current_dir(&rows));
+    for package in [extension(), rows.join("features.vsix")] {
+        install(home, &package);
+    }
+    home.write(
+        "data/Machine/settings.json",
+        json!({ "deftool.path": env!("CARGO_BIN_EXE_deftool") }).to_string(),
+    );
+    let settings = json!({
+        "workbench.startupEditor": "none",
+        "editor.wordBasedSuggestions": "off",
+        "files.autoSave": "off",
+    });
+    home.write("data/User/settings.json", settings.to_string());
+    driver.args(["tools", "extensions", "data", "result"].map(|name| home.path(name)));
+    driver
 }
 
 const SPEC: &str = r#"(deftool :name "weather" :description "Get the weather."
@@ -100,20 +145,8 @@ fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
         Answer::text("It is sunny in Paris."),
         Answer::stream().chunk(&delta("I wait")).then(Act::Silence),
     ]);
-    let extension = folder().join("../../../editors/vscode");
-    run(Command::new("npm").args(["run", "package"]).current_dir(&extension));
-
     let home = Project::empty();
-    let (extensions, data) = (home.path("extensions"), home.path("data"));
-    run(Command::new("node")
-        .arg(folder().join("node_modules/code-server/out/node/entry.js"))
-        .arg("--install-extension")
-        .arg(extension.join("deftool.vsix"))
-        .arg("--extensions-dir")
-        .arg(&extensions)
-        .arg("--user-data-dir")
-        .arg(&data)
-        .env("HOME", home.path("")));
+    install(&home, &extension());
     let settings = json!({
         "deftool.path": env!("CARGO_BIN_EXE_deftool"),
         "deftool.rpcArguments": ["--endpoint", server.endpoint()],
@@ -126,6 +159,7 @@ fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
     home.write("weather/scripts/weather_test.lua", TESTS);
     home.write("user/specs/a.eld", "(deftool :name \"shout\" :description \"Shout.\" :args ())");
     home.write("user/scripts/shout.lua", "return function() return \"HI!\" end\n");
+    let (extensions, data) = (home.path("extensions"), home.path("data"));
     let mut driver = driver("drive.js");
     driver.env("DEFTOOL_CONFIG_DIR", home.path("user"));
     driver.args([&home.path("weather"), &extensions, &data]).args(pictures());
