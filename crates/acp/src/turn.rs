@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::OpenedSession;
 use crate::progress::ProgressSender;
-use crate::updates::{Updates, title};
+use crate::updates::{MAX_TITLE, Updates};
 
 /// The option of a permission request that executes the call.
 const ALLOW: &str = "allow";
@@ -81,7 +81,7 @@ impl Peer {
     /// Asks the user to approve a call.
     async fn approve(&self, call: Asked) -> (Asked, Answer) {
         let fields = ToolCallUpdateFields::new()
-            .title(title(&call.tool, &call.arguments))
+            .title(call_title(&call.tool, &call.arguments, MAX_TITLE))
             .raw_input(Value::clone(&call.arguments));
         let always = format!("Allow {} in this session", exact(&call.tool));
         let options = vec![

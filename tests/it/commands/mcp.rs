@@ -89,9 +89,9 @@ count: {\"length\":3}
 structured: {\"length\": 3}
 count: failed: invalid arguments of `count`: Additional properties are not allowed ('txt' was unexpected); did you mean `text`?; \"text\" is a required property
 broken: failed: error[script]: scripts/broken.lua:1: no luck
-asked: Run careful with {\"path\":\"a\"}?
+asked: Run careful path: \"a\"?
 careful: changed a
-asked: Run careful with {\"path\":\"b\"}?
+asked: Run careful path: \"b\"?
 careful: failed: the user refused this call to `careful`
 missing: unknown tool `missing`; known tools: broken, careful, count, wait
 ToolsListChanged()
@@ -475,7 +475,7 @@ fn questions_have_no_hidden_characters() {
     host.ask(1, "tools/call", &json!({"name": "careful", "arguments": arguments}));
     let question = host.next();
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    let shown = r#"Run careful with {"path":"a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"}?"#;
+    let shown = r#"Run careful path: "a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"?"#;
     assert_eq!(question["params"]["message"], shown);
     host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     let refused = host.next();

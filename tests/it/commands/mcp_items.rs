@@ -171,7 +171,7 @@ fn one_bad_tool_is_left_out_or_used_without_its_bad_part() {
     ];
     for (tool, offered, report) in rows {
         let ran = run(&json!([{"tools": [tool, ping()]}]), &pong(), "t__ping");
-        assert!(ran.shown.contains("tool   t__ping {} → \"pong\""), "{tool}: {}", ran.shown);
+        assert!(ran.shown.contains("tool   t__ping → \"pong\""), "{tool}: {}", ran.shown);
         assert_eq!(ran.offered.get("t__x"), offered.as_ref(), "{tool}: {}", ran.shown);
         assert_eq!(ran.offered.len(), 1 + usize::from(offered.is_some()), "{tool}");
         let reports = &ran.reports;
@@ -198,7 +198,7 @@ fn a_handshake_that_breaks_the_protocol_is_used() {
             &json!({"initialize": members, "list": [{"tools": [ping()]}], "call": pong()}),
             "t__ping",
         );
-        assert!(ran.shown.contains("tool   t__ping {} → \"pong\""), "{members}: {}", ran.shown);
+        assert!(ran.shown.contains("tool   t__ping → \"pong\""), "{members}: {}", ran.shown);
         let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{members}: {reports:?}");
         let line = format!(
@@ -318,7 +318,7 @@ fn every_tool_has_a_name() {
         run([&[8, 5, 4, 3, 2, 1, 0], &[6], &[7]], &calls.concat(), ":tool-budget 20");
     assert_eq!(again, names);
     for (own, name) in own.iter().zip(names.values()) {
-        assert!(ended.stderr.contains(&format!("tool   {name} {{}} → \"{own}\"")), "{name}: {ended:?}");
+        assert!(ended.stderr.contains(&format!("tool   {name} → \"{own}\"")), "{name}: {ended:?}");
     }
     // A worker may name a tool with or without the hash.
     let worker = format!(":tools [\"t__{}\" \"t__a b\" \"{}\"]", own[0], names["h"]);
@@ -347,7 +347,7 @@ fn a_change_before_a_result_counts_in_the_next_turn() {
     let pages = json!([{"tools": [ping()]}, {"tools": [ping(), more]}]);
     let results = json!({"initialize": {}, "list": pages, "call": pong(), "changed": true});
     let ran = run_with(&results, "t__ping\")) (reply (call \"t__more");
-    assert!(ran.shown.contains("tool   t__more {} → \"pong\""), "{}", ran.shown);
+    assert!(ran.shown.contains("tool   t__more → \"pong\""), "{}", ran.shown);
 }
 
 /// A server gets the variables about the user, as from both official SDKs, and no others.
@@ -412,7 +412,7 @@ fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
     ];
     for (pages, offered, report) in rows {
         let ran = run(&pages, &pong(), "t__a");
-        assert!(ran.shown.contains("tool   t__a {} → \"pong\""), "{pages}: {}", ran.shown);
+        assert!(ran.shown.contains("tool   t__a → \"pong\""), "{pages}: {}", ran.shown);
         assert_eq!(ran.offered.keys().collect::<Vec<_>>(), offered, "{pages}");
         let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{pages}: {reports:?}");
@@ -517,7 +517,7 @@ fn what_is_unknown_in_a_result_is_left_out() {
     let tool = json!({"name": "x", "inputSchema": {}});
     for (result, value, report) in rows {
         let ran = run(&json!([{"tools": [tool]}]), &result, "t__x");
-        assert!(ran.shown.contains(&format!("tool   t__x {{}} → {value}")), "{result}: {}", ran.shown);
+        assert!(ran.shown.contains(&format!("tool   t__x → {value}")), "{result}: {}", ran.shown);
         let reports = &ran.reports;
         assert_eq!(reports.len(), usize::from(!report.is_empty()), "{result}: {reports:?}");
         assert!(reports.iter().all(|line| line.contains(report)), "{result}: {reports:?}");
@@ -554,9 +554,9 @@ fn calls_are_validated_by_the_schema_of_the_server() {
     let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
     let ended = Ended::of(command_in(&project.path(""), &stub).stdin(Stdio::null()).output().unwrap());
     for expected in [
-        r#"tool   t__old {"t":["a",1]} → "pong""#,
-        r#"tool   t__either {"b":"x"} → "pong""#,
-        r#"tool   t__spaced {"a":1,"b":2} → "pong""#,
+        r#"tool   t__old t: ["a",1] → "pong""#,
+        r#"tool   t__either b: "x" → "pong""#,
+        r#"tool   t__spaced a: 1, b: 2 → "pong""#,
         r#""one" is not of type "integer""#,
         r#"[2] is not of type "integer""#,
         r#"1 is not of type "string""#,

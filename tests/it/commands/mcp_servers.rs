@@ -89,12 +89,12 @@ fn the_official_servers_can_be_used() {
     project.write("note.txt", "a note\n");
     let shown = run(&project, &["--trust"]);
     for expected in [
-        r#"tool   all__echo {"message":"hi"} → "Echo: hi""#,
-        r#"tool   all__get-tiny-image {} → "Here's the image you requested:\n[image: image/png, "#,
+        r#"tool   all__echo message: "hi" → "Echo: hi""#,
+        r#"tool   all__get-tiny-image → "Here's the image you requested:\n[image: image/png, "#,
         r#"→ {"temperature":36,"conditions":"Light rain / drizzle","humidity":82}"#,
         "[resource: Blob Resource 1, demo://resource/dynamic/blob/1",
-        r#"tool   files__read_text_file {"path":"note.txt"} → {"content":"a note\n"}"#,
-        r#"tool   files__read_text_file {"path":"/etc/passwd"} → failed: Access denied"#,
+        r#"tool   files__read_text_file path: "note.txt" → {"content":"a note\n"}"#,
+        r#"tool   files__read_text_file path: "/etc/passwd" → failed: Access denied"#,
         r#"tool   fast__add {"a":1,"b":2} → {"result":3}"#,
         "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
         r#"tool   fast__picture {} → "[image: image/png, 8 bytes]""#,
