@@ -11,6 +11,7 @@ use agent_client_protocol::{Client, Error, ErrorCode};
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, FinalState, FinishReason, Outcome, normalize_conversation};
 use deftool_lang::text::exact;
+use deftool_lang::tool::call_title;
 use deftool_worker::AlwaysAllowed;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;

@@ -30,7 +30,9 @@ impl<'i> Extent<'i> {
             if input.whole_project {
                 extent.whole.insert(root);
             }
-            if input.whole_project || is_check || !input.scripts.is_empty() {
+            // A project that cannot be read has no files.
+            let has_named = !input.scripts.is_empty() || is_check && !input.files.is_empty();
+            if input.whole_project || has_named {
                 extent.known.insert(root);
             }
             extent.scripts.extend(input.scripts.iter().map(|path| (identity(path), (root, path))));

@@ -1,6 +1,6 @@
 //! Spec files: reads those of a load, and collects their definitions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,12 +68,13 @@ impl Specs {
                 })
             });
             let mut files: Vec<_> = input.files.iter().map(|path| (path.clone(), Reason::Checked)).collect();
-            if !input.root.as_deref().is_some_and(|root| extent.whole.contains(root)) {
+            let is_in = |roots: &HashSet<&Path>| input.root.as_deref().is_some_and(|root| roots.contains(root));
+            if !is_in(&extent.whole) {
                 files.extend(other_files(input, extent, &cache.overlay)?);
-            }
-            if files.iter().any(|(_, reason)| *reason == Reason::Context) {
-                // Of two tools with the same name, the first one in the order of the project is used.
-                files.sort_by_cached_key(|(path, _)| normalize(path));
+                if is_in(&extent.known) {
+                    // Of two tools with the same name, the first one in the order of the project is used.
+                    files.sort_by_cached_key(|(path, _)| normalize(path));
+                }
             }
             listed.extend(files.into_iter().map(|(path, reason)| (root.clone(), path, reason)));
         }
