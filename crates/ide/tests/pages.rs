@@ -119,7 +119,13 @@ impl Case {
                 None => vec![String::from("not known to the project")],
                 Some(found) => found
                     .into_iter()
-                    .map(|found| format!("{} replaces {}", found.label, found.replaces.of(&project.text(path).unwrap())))
+                    .map(|found| {
+                        format!(
+                            "{} replaces {}",
+                            found.label,
+                            found.replaces.of(&project.text(path).unwrap())
+                        )
+                    })
                     .collect(),
             },
             "labels" => {

@@ -88,8 +88,8 @@ pub use scaffold::scaffold;
 pub use script::{
     ArgumentKey, Contract, GlobalAccess, GlobalUse, LoadError, LoadedName, MAX_MODULES, Module, Parameter,
     Require, Returned, Script, ScriptPlace, TestUses, Word, can_analyse_scripts, check_script, comments,
-    count_word, find_mentions, find_requires, is_same_code, is_variable_name, module_path, place_at, test_uses,
-    words,
+    count_word, find_mentions, find_requires, is_same_code, is_variable_name, module_path, place_at,
+    test_uses, words,
 };
 pub use testing::{
     TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools, list_tests, remove_test_folders,

@@ -43,7 +43,9 @@ mod tests {
 
     #[test]
     fn values_are_cut_after_characters() {
-        for (text, limit, shown) in [("", 0, ""), ("é", 0, "…"), ("éa", 1, "é…"), ("éa", 2, "éa"), ("éa", 9, "éa")] {
+        for (text, limit, shown) in
+            [("", 0, ""), ("é", 0, "…"), ("éa", 1, "é…"), ("éa", 2, "éa"), ("éa", 9, "éa")]
+        {
             assert_eq!(cut(text, limit), shown);
         }
         assert_eq!(cut(json!({"a": ["xyz", 1]}), 9), r#"{"a":["xy…"#);

@@ -41,8 +41,7 @@ pub(super) fn narrow(
         };
         let files = files_of(cache, root, loaded, from);
         let files: Vec<PathBuf> = files.iter().map(|path| identity(path)).collect();
-        let of_tool: Vec<&PathBuf> =
-            files.iter().filter(|file| extent.scripts.contains_key(*file)).collect();
+        let of_tool: Vec<&PathBuf> = files.iter().filter(|file| extent.scripts.contains_key(*file)).collect();
         let uses_named = !of_tool.is_empty();
         used.extend(of_tool.into_iter().cloned());
         let is_kept = uses_named || forms.is_none();

@@ -68,7 +68,8 @@ impl Specs {
                 })
             });
             let mut files: Vec<_> = input.files.iter().map(|path| (path.clone(), Reason::Checked)).collect();
-            let is_in = |roots: &HashSet<&Path>| input.root.as_deref().is_some_and(|root| roots.contains(root));
+            let is_in =
+                |roots: &HashSet<&Path>| input.root.as_deref().is_some_and(|root| roots.contains(root));
             if !is_in(&extent.whole) {
                 files.extend(other_files(input, extent, &cache.overlay)?);
                 if is_in(&extent.known) {

@@ -100,7 +100,8 @@ async fn a_mode_is_stored_with_its_session() {
         })
         .await;
     };
-    let chat = || project.run(&["chat", "Hi.", "--resume", "last", "--trust", "--endpoint", &endpoint]).stderr;
+    let chat =
+        || project.run(&["chat", "Hi.", "--resume", "last", "--trust", "--endpoint", &endpoint]).stderr;
     load().await;
     assert!(!chat().contains("note: "));
     let workers = std::fs::read_to_string(project.path("specs/workers.eld")).unwrap();

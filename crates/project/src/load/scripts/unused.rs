@@ -32,11 +32,7 @@ pub(crate) struct UnusedScripts {
 
 impl UnusedScripts {
     /// Searches for the files without one of `users`, by the keys of their paths.
-    pub(super) fn of(
-        users: &BTreeSet<(u64, Slot)>,
-        extent: &Extent<'_>,
-        snapshot: &Snapshot,
-    ) -> Self {
+    pub(super) fn of(users: &BTreeSet<(u64, Slot)>, extent: &Extent<'_>, snapshot: &Snapshot) -> Self {
         let is_file = |path: &PathBuf| snapshot.listed.get(path).is_some_and(|stamp| stamp.is_file);
         // Test scripts are not used by tools.
         let is_unused = |path: &PathBuf| {
@@ -84,10 +80,11 @@ impl UnusedScripts {
     pub(super) fn report(self, cache: &Cache, load: &mut Load, from: &Path) {
         let mut unused = self.by_root;
         unused.retain(|root, _| {
-            self.whole.contains(root) && !load.findings.iter().any(|finding| {
-                finding.severity == Severity::Error
-                    && load.root_of(finding.primary.source) == Some(root.as_path())
-            })
+            self.whole.contains(root)
+                && !load.findings.iter().any(|finding| {
+                    finding.severity == Severity::Error
+                        && load.root_of(finding.primary.source) == Some(root.as_path())
+                })
         });
         for (root, files) in unused.into_iter().chain(self.named) {
             let root: Arc<Path> = Arc::from(root);

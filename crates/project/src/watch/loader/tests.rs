@@ -12,10 +12,8 @@ use crate::{ScriptState, load, load_with};
 
 /// Renders a load as text: findings, tools and sources in order, with all spans.
 fn described(load: &Load) -> String {
-    let findings = load
-        .findings
-        .iter()
-        .map(|finding| format!("{} {finding:?}", render_concise(finding, &load.sources)));
+    let findings =
+        load.findings.iter().map(|finding| format!("{} {finding:?}", render_concise(finding, &load.sources)));
     let tools = load.tools.iter().map(|loaded| {
         let tool = &loaded.tool;
         let script = match &loaded.script {
