@@ -141,4 +141,7 @@ pub trait SessionStore: Send {
 
     /// Adds an event of a reply that is not complete. The next [`store`](Self::store) includes the reply.
     fn store_event(&mut self, event: &Event);
+
+    /// Stores the mode of the following prompts.
+    fn store_mode(&mut self, mode: &str);
 }

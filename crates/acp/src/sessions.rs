@@ -128,6 +128,7 @@ impl Sessions {
         // Both belong to the tools and the server of the worker before.
         allowed.clear();
         opened.request.model = None;
+        opened.store.store_mode(mode);
         Ok(())
     }
 

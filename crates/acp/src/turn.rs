@@ -11,6 +11,7 @@ use agent_client_protocol::{Client, Error, ErrorCode};
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, FinalState, FinishReason, Outcome, normalize_conversation};
 use deftool_lang::text::exact;
+use deftool_lang::tool::call_title;
 use deftool_worker::AlwaysAllowed;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::OpenedSession;
 use crate::progress::ProgressSender;
-use crate::updates::{Updates, title};
+use crate::updates::{MAX_TITLE, Updates};
 
 /// The option of a permission request that executes the call.
 const ALLOW: &str = "allow";
@@ -81,7 +82,7 @@ impl Peer {
     /// Asks the user to approve a call.
     async fn approve(&self, call: Asked) -> (Asked, Answer) {
         let fields = ToolCallUpdateFields::new()
-            .title(title(&call.tool, &call.arguments))
+            .title(call_title(&call.tool, &call.arguments, MAX_TITLE))
             .raw_input(Value::clone(&call.arguments));
         let always = format!("Allow {} in this session", exact(&call.tool));
         let options = vec![

@@ -8,15 +8,15 @@ use agent_client_protocol::v1::schema::{
 };
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event};
-use deftool_lang::text::{exact, one_line};
-use deftool_lang::tool::{Attachment, attach};
+use deftool_lang::text::one_line;
+use deftool_lang::tool::{Attachment, attach, call_title};
 use serde_json::Value;
 
 use crate::host::CallKind;
 use crate::progress::Progress;
 
 /// Maximum length of a title, in characters.
-const MAX_TITLE: usize = 200;
+pub(crate) const MAX_TITLE: usize = 200;
 
 /// Returns what a tool does.
 type KindOf = dyn Fn(&str) -> CallKind + Send + Sync;
@@ -160,31 +160,10 @@ pub(crate) fn prompt_message(prompt: Vec<ContentBlock>) -> Result<Message, Strin
 
 /// Returns a tool call that waits.
 fn call(id: String, name: &str, arguments: &Value, kind_of: &KindOf) -> ToolCall {
-    ToolCall::new(id, title(name, arguments))
+    ToolCall::new(id, call_title(name, arguments, MAX_TITLE))
         .name(name.to_owned())
         .kind(kind_of(name).into())
         .raw_input(arguments.clone())
-}
-
-/// Returns a one-line description of a call, which the user may be asked to approve: the name of the tool, and its
-/// arguments with their names.
-pub(crate) fn title(name: &str, arguments: &Value) -> String {
-    let arguments = match arguments.as_object() {
-        Some(arguments) => arguments.iter().map(argument).collect::<Vec<_>>().join(", "),
-        None => text_of(arguments),
-    };
-    let text = exact(format!("{name} {arguments}").trim_end());
-    match text.char_indices().nth(MAX_TITLE) {
-        Some((end, _)) => text.get(..end).map_or_else(String::new, |start| format!("{start}…")),
-        None => text,
-    }
-}
-
-/// Returns an argument with its name, which has quotation marks if it is not a word.
-fn argument((name, value): (&String, &Value)) -> String {
-    let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    let name = if is_word { name.clone() } else { Value::from(name.as_str()).to_string() };
-    format!("{name}: {value}")
 }
 
 /// Returns the update of a call that was answered. Images follow the text.

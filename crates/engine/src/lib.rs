@@ -36,7 +36,7 @@ pub use folders::{config_folder, environment, folder_variables, state_folder};
 pub use notices::Notices;
 pub use open::{OpenError, OpenWorker, open};
 pub use plan::{Plan, PreparedWorker};
-pub use project::{Choice, WorkerProject, is_user_worker};
+pub use project::{Choice, WorkerProject, is_usable, is_user_worker};
 pub use roots::{ProjectRoots, inside_project, user_dialects};
 pub use scripts::{prepare, script_line, serve_parent, start_scripts};
 pub use secrets::secrets;

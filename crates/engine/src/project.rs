@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_project::{Generation, LiveProject, ProjectError, find_root};
-use deftool_worker::DEFAULT_WORKER;
+use deftool_worker::{DEFAULT_WORKER, usable_workers};
 
 use crate::{Notices, OpenError, ProjectRoots};
 
@@ -29,6 +29,9 @@ pub struct Choice<'c> {
     /// The name of a worker in a recording or journal, which has no authority: it selects no worker of the user. Empty: a
     /// file that names none.
     pub stored: Option<&'c str>,
+    /// The worker that the user chose in a stored session, which has no authority: it is used if the user names none, the
+    /// project has it, and it can be used.
+    pub chosen: Option<&'c str>,
     /// Whether a worker of a project is also offered the tools of the user.
     pub user_tools: bool,
     /// Whether no project is needed, because the user names the model server.
@@ -86,7 +89,13 @@ fn open(
         return Err(OpenError::Unusable(String::from("your own project cannot be used")));
     };
     let stored = choice.stored.filter(|name| !name.is_empty());
-    let project = LiveProject::open_for_worker(&root, from, named.or(stored))?;
+    let open_for = |name| LiveProject::open_for_worker(&root, from, name);
+    let chosen = choice.chosen.filter(|_| named.is_none());
+    let chosen = chosen.map(|name| Ok::<_, ProjectError>((name, open_for(Some(name))?))).transpose()?;
+    let project = match chosen {
+        Some((name, project)) if is_usable(&project.current(), name) => project,
+        Some(_) | None => open_for(named.or(stored))?,
+    };
     if let Some(name) = named.filter(|name| !has_worker(&project.current(), name))
         && let Some(user) = open_user()
         && has_worker(&user.project.current(), name)
@@ -95,6 +104,11 @@ fn open(
     }
     let project = if choice.user_tools { roots.add_user(project, from, None) } else { project };
     Ok(WorkerProject { folder: root.clone(), root, project: Arc::new(project), is_user: false })
+}
+
+/// Returns whether a session goes on with the worker called `name`, which the user chose in it ([`Choice::chosen`]).
+pub fn is_usable(generation: &Generation, name: &str) -> bool {
+    usable_workers(&generation.load).any(|usable| usable == name)
 }
 
 /// Returns whether the worker called `name`, or the default worker, is one of the user's own project.

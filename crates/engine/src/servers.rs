@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
-use deftool_lang::text::{distinct, one_line, portable, readable};
+use deftool_lang::text::{cut, distinct, one_line, portable, readable};
 use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
 use deftool_project::{Load, PermissionRequest, Trust, mcp_permission_request};
 use deftool_record::Redactor;
 
 use crate::folders::environment;
-use crate::text::cut;
 use crate::{Notices, OpenError};
 
 /// Maximum length of a line of a server in a message, in characters.

@@ -8,11 +8,3 @@ pub fn quote(word: &str) -> String {
     }
     String::from(word)
 }
-
-/// Truncates `text` to `limit` characters.
-pub fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}

@@ -37,7 +37,7 @@ pub fn actions<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<Action
     fixes.chain(silences).collect()
 }
 
-/// The fixes of all findings of one rule in a file.
+/// The safe fixes of all findings of one rule in a file.
 #[derive(Debug, Clone)]
 pub struct RuleFixes<'p> {
     /// The first finding of the rule.
@@ -48,8 +48,8 @@ pub struct RuleFixes<'p> {
     pub edits: Vec<Edit>,
 }
 
-/// Returns the fixes for all findings of a rule in a file, for each rule whose first finding overlaps `range` and that has
-/// several fixes.
+/// Returns the safe fixes for all findings of a rule in a file, for each rule whose first finding overlaps `range` and that
+/// has several.
 pub fn fixes_of_rules<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<RuleFixes<'p>> {
     let Some(file) = project.source_at(path) else { return Vec::new() };
     let findings = project.findings_of(path);
@@ -59,7 +59,7 @@ pub fn fixes_of_rules<'p>(project: &'p Project, path: &Path, range: Span) -> Vec
         .filter(|finding| finding.primary.span.start <= range.end && range.start <= finding.primary.span.end);
     let of_rule = |finding: &'p Diagnostic| {
         let of_rule = findings.iter().filter(|other| other.rule == finding.rule);
-        let (edits, count) = compatible_edits(&file.text, of_rule.filter_map(|other| other.fix.as_ref()));
+        let (edits, count) = compatible_edits(&file.text, safe_fixes(of_rule));
         (count > 1).then_some(RuleFixes { finding, count, edits })
     };
     here.filter_map(of_rule).collect()
@@ -68,9 +68,13 @@ pub fn fixes_of_rules<'p>(project: &'p Project, path: &Path, range: Span) -> Vec
 /// Returns the text of a file with all safe fixes, if there are any.
 pub fn fix_all(project: &Project, path: &Path) -> Option<String> {
     let text = project.text(path)?;
-    let fixes = project.findings_of(path).iter().filter_map(|finding| finding.fix.as_ref());
-    let fixed = apply_fixes(&text, fixes.filter(|fix| fix.is_safe));
+    let fixed = apply_fixes(&text, safe_fixes(project.findings_of(path)));
     (fixed.applied > 0).then_some(fixed.text)
+}
+
+/// Returns the fixes that may be applied together, without a look at each: those of `check --fix`.
+fn safe_fixes<'d>(findings: impl IntoIterator<Item = &'d Diagnostic>) -> impl Iterator<Item = &'d Fix> {
+    findings.into_iter().filter_map(|finding| finding.fix.as_ref().filter(|fix| fix.is_safe))
 }
 
 /// Returns the insertion of an `allow` comment above the line of a finding.

@@ -115,6 +115,19 @@ impl Case {
                     format!("{:?} {} → {:?}{replaced}", found.kind, found.label, found.snippet)
                 })
                 .collect(),
+            "known" => match ide::string_completions(project, path, offset) {
+                None => vec![String::from("not known to the project")],
+                Some(found) => found
+                    .into_iter()
+                    .map(|found| {
+                        format!(
+                            "{} replaces {}",
+                            found.label,
+                            found.replaces.of(&project.text(path).unwrap())
+                        )
+                    })
+                    .collect(),
+            },
             "labels" => {
                 let found = ide::completions(project, path, offset);
                 let labels = found.items.into_iter().map(|found| found.label);

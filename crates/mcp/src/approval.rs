@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::text::exact;
+use deftool_lang::tool::call_title;
 use rmcp::RoleServer;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
@@ -45,7 +45,7 @@ pub(crate) async fn decide(
     }
     let question = ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: exact(&format!("Run {tool} with {arguments}?")),
+        message: format!("Run {}?", call_title(tool, arguments.shared(), usize::MAX)),
         requested_schema: ElicitationSchema::new(BTreeMap::new()),
     };
     if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {

@@ -118,7 +118,7 @@ pub struct OutsideLink {
 pub struct LoadOptions {
     /// Text to use in place of the content of files.
     pub overlay: Overlay,
-    /// Whether to load the scripts of the tools.
+    /// Whether to load the scripts of the tools, and to check the files with their whole project.
     pub with_scripts: bool,
     /// The tools to load. Unused scripts are reported only if all are loaded.
     pub selection: ToolSelection,

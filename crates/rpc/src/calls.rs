@@ -5,9 +5,8 @@ use std::sync::Arc;
 use deftool_chat::request::Approval;
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::schema::Accepted;
-use deftool_lang::text::exact;
 use deftool_lang::tool::{
-    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_call,
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_call, call_title,
 };
 use deftool_project::{Generation, GenerationRunner};
 use serde_json::{Map, Value};
@@ -66,7 +65,7 @@ impl Session {
         tool: String,
         arguments: Arc<Value>,
     ) -> Approval {
-        let text = exact(&format!("{tool} {arguments}"));
+        let text = call_title(&tool, &arguments, usize::MAX);
         let response =
             self.client.request("approve", ApproveParams { request_id, call_id, tool, arguments, text });
         let refused = |reason: String| Approval::Refused { reason };

@@ -87,9 +87,9 @@ pub use runner::{LocalVm, RunnerOptions, ScriptRunner};
 pub use scaffold::scaffold;
 pub use script::{
     ArgumentKey, Contract, GlobalAccess, GlobalUse, LoadError, LoadedName, MAX_MODULES, Module, Parameter,
-    Require, Returned, Script, TestUses, Word, can_analyse_scripts, check_script, comments, count_word,
-    find_mentions, find_requires, is_in_string, is_same_code, is_variable_name, module_path, test_uses,
-    words,
+    Require, Returned, Script, ScriptPlace, TestUses, Word, can_analyse_scripts, check_script, comments,
+    count_word, find_mentions, find_requires, is_same_code, is_variable_name, module_path, place_at,
+    test_uses, words,
 };
 pub use testing::{
     TestFailure, TestFile, TestName, TestOutcome, TestSubject, TestTools, list_tests, remove_test_folders,

@@ -59,5 +59,5 @@ pub use transport::{
 };
 pub use worker::{
     AskError, ChooseError, DEFAULT_WORKER, Origin, RequestStream, ResumeError, SubmitError, SubmitRequest,
-    Worker, choose_worker, default_of,
+    Worker, choose_worker, default_of, usable_workers,
 };

@@ -11,13 +11,15 @@ use deftool_acp::{
 };
 use deftool_chat::Message;
 use deftool_chat::request::Event;
-use deftool_engine::{AddedServer, Choice, OpenedWorker, ProjectWorkers, WorkerProject, close_remote};
+use deftool_engine::{
+    AddedServer, Choice, OpenedWorker, ProjectWorkers, WorkerProject, close_remote, is_usable,
+};
 use deftool_lang::spec::{Permissions, WorkerSpec};
 use deftool_project::{LiveProject, find_root};
 use deftool_record::Redaction;
 use deftool_record::session::{Line, Session, SessionFile};
 use deftool_script::{ScriptEvent, ScriptRunner, ScriptSink};
-use deftool_worker::SubmitRequest;
+use deftool_worker::{SubmitRequest, usable_workers};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::OnceCell;
@@ -32,7 +34,7 @@ use crate::cli::worker::options::WorkerOptions;
 use crate::cli::worker::session::{
     ListedSession, SessionWriter, all_sessions, begin, new_name, project_sessions, sessions_folder,
 };
-use crate::cli::worker::{api_key, choose_worker, secrets, serve_client};
+use crate::cli::worker::{api_key, choose_worker, secrets, serve_client, unusable_worker};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -107,8 +109,9 @@ impl Host for Agent {
         mode: &'a str,
     ) -> BoxFuture<'a, Result<SessionWorker, String>> {
         let worker = async move {
-            let cell = self.worker_cell(request, Some(mode));
-            let shared = self.shared_worker(&cell, request, Some(mode)).await?;
+            let choice = Choice { worker: Some(mode), ..Choice::default() };
+            let cell = self.worker_cell(request, choice);
+            let shared = self.shared_worker(&cell, request, choice).await?;
             Ok(session_worker(shared))
         };
         worker.map_err(|error: CliError| error.to_string()).boxed()
@@ -151,16 +154,23 @@ impl Agent {
         let root = self.root_of(&request);
         let stored = request.id.as_deref().map(|id| stored_session(&root, id)).transpose()?;
         let named = self.options.worker.as_deref();
-        let cell = self.worker_cell(&request, named);
-        let shared = self.shared_worker(&cell, &request, named).await?;
+        // Its errors are reported when it is opened.
+        let chosen = stored.as_ref().and_then(|(_, path)| SessionFile::read(path).ok()?.worker);
+        let chosen = chosen.filter(|_| named.is_none());
+        let choice = Choice { worker: named, chosen: chosen.as_deref(), ..Choice::default() };
+        let cell = self.worker_cell(&request, choice);
+        let shared = self.shared_worker(&cell, &request, choice).await?;
         let SharedWorker { spec, project, opened } = shared;
+        let mut worker = session_worker(shared);
+        let unusable = chosen.filter(|chosen| *chosen != spec.name.value);
+        worker.notices.extend(unusable.map(|chosen| unusable_worker(&chosen, spec)));
         let key = api_key(spec);
         let redaction = Arc::new(Redaction::new(key.as_deref(), secrets(&[], &project.current())?));
         let (id, session, writer) = match stored {
             Some((id, path)) => {
                 let resumed = SessionFile::resume(&path, Arc::clone(&redaction));
                 let (file, session) = resumed.map_err(|error| CliError::Usage(error.to_string()))?;
-                (id, session, SessionWriter::open(file, redaction))
+                (id, session.continued_by(&spec.name.value), SessionWriter::open(file, redaction))
             }
             None => {
                 let (name, session) = (new_name(), Session::default());
@@ -179,7 +189,7 @@ impl Agent {
             Some(name) => vec![name.to_owned()],
             None => modes(project),
         };
-        Ok(OpenedSession { id, modes, worker: session_worker(shared), request, store: Box::new(writer) })
+        Ok(OpenedSession { id, modes, worker, request, store: Box::new(writer) })
     }
 
     /// Returns the folder of the project of a session. Outside of a project, sessions belong to the folder.
@@ -187,8 +197,9 @@ impl Agent {
         root_of(self.folder.as_ref().unwrap_or(&request.folder))
     }
 
-    fn worker_cell(&self, request: &SessionRequest, named: Option<&str>) -> Arc<OnceCell<SharedWorker>> {
-        let key = (self.root_of(request), request.servers.clone(), named.map(str::to_owned));
+    fn worker_cell(&self, request: &SessionRequest, choice: Choice<'_>) -> Arc<OnceCell<SharedWorker>> {
+        let name = choice.worker.or(choice.chosen);
+        let key = (self.root_of(request), request.servers.clone(), name.map(str::to_owned));
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(workers.entry(key).or_default())
     }
@@ -199,11 +210,11 @@ impl Agent {
         &self,
         cell: &'a OnceCell<SharedWorker>,
         request: &SessionRequest,
-        named: Option<&str>,
+        choice: Choice<'_>,
     ) -> Result<&'a SharedWorker, CliError> {
         let folder = self.folder.as_ref().unwrap_or(&request.folder);
         let root = self.root_of(request);
-        cell.get_or_try_init(|| self.open_worker(folder, &root, request.servers.clone(), named)).await
+        cell.get_or_try_init(|| self.open_worker(folder, &root, request.servers.clone(), choice)).await
     }
 
     async fn open_worker(
@@ -211,18 +222,18 @@ impl Agent {
         folder: &Path,
         root: &Path,
         servers: Vec<ClientServer>,
-        named: Option<&str>,
+        choice: Choice<'_>,
     ) -> Result<SharedWorker, CliError> {
         let choice = Choice {
-            worker: named,
             user_tools: self.options.user_tools,
             // A server that the user names needs no project.
-            is_optional: self.options.endpoint.is_some() && named.is_none(),
-            ..Choice::default()
+            is_optional: self.options.endpoint.is_some() && choice.worker.is_none(),
+            ..choice
         };
         let opened = WorkerProject::open(choice, folder, root, &notices())?;
         let project = Arc::clone(&opened.project);
-        let spec = choose_worker(named, None, &project.current())?;
+        let chosen = choice.chosen.filter(|name| is_usable(&project.current(), name));
+        let spec = choose_worker(choice.worker.or(chosen), None, &project.current())?;
         let workers = ProjectWorkers {
             project: opened,
             connection: self.options.connection(),
@@ -256,9 +267,7 @@ fn root_of(folder: &Path) -> PathBuf {
 
 /// Returns the names of a project's workers that can be used.
 fn modes(project: &LiveProject) -> Vec<String> {
-    let project = project.current();
-    let usable = project.load.workers.iter().filter(|worker| worker.valid);
-    usable.map(|worker| worker.name.value.clone()).collect()
+    usable_workers(&project.current().load).map(str::to_owned).collect()
 }
 
 fn session_worker(shared: &SharedWorker) -> SessionWorker {
@@ -335,5 +344,9 @@ impl SessionStore for SessionWriter {
 
     fn store_event(&mut self, event: &Event) {
         self.event(event);
+    }
+
+    fn store_mode(&mut self, mode: &str) {
+        self.setting(Line::Worker { name: mode.to_owned() });
     }
 }

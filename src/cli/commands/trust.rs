@@ -210,7 +210,8 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
         eprint_progress(&format!("no longer trusted: {}", exact(project)));
     }
     if revoked.is_empty() {
-        eprint_progress("nothing to revoke: the project is not trusted");
+        let why = if all { "no project is trusted" } else { "the project is not trusted" };
+        eprint_progress(&format!("nothing to revoke: {why}"));
     }
     Ok(Exit::Clean)
 }

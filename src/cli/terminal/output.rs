@@ -19,8 +19,7 @@ use serde::Serialize;
 
 use super::{spinner, width};
 
-pub(in crate::cli) use deftool_engine::text::cut;
-pub(in crate::cli) use deftool_lang::text::readable as clean;
+pub(in crate::cli) use deftool_lang::text::{cut, readable as clean};
 
 /// When output has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -18,7 +18,7 @@ pub(in crate::cli) mod trace;
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool_engine::{Choice, OpenError, PreparedWorker, WorkerProject, stored_trust};
+use deftool_engine::{Choice, OpenError, PreparedWorker, WorkerProject, is_usable, stored_trust};
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::WorkerSpec;
@@ -47,6 +47,8 @@ const MAX_FINDINGS: usize = 5;
 pub(in crate::cli) enum Source<'s> {
     /// The command line.
     CommandLine,
+    /// The command line, to go on with a session in which the user chose a worker.
+    Session { worker: &'s str },
     /// A test of the model, which runs no tool of the project.
     Try,
     /// A replayed recording. A replay requires no permission for servers and keys.
@@ -60,7 +62,7 @@ impl<'s> Source<'s> {
     /// Returns the name of the worker in a stored file; empty if it names none.
     fn stored(self) -> Option<&'s str> {
         match self {
-            Self::CommandLine | Self::Try => None,
+            Self::CommandLine | Self::Session { .. } | Self::Try => None,
             Self::Recording { worker } => Some(worker),
             Self::Journal { worker, .. } => Some(worker.unwrap_or_default()),
         }
@@ -82,17 +84,22 @@ pub(in crate::cli) fn open(
     let dirs = options.project.dirs()?;
     let mut named = options.worker.as_deref();
     let (recorded, stored) = match source {
-        Source::CommandLine | Source::Try => (None, None),
+        Source::CommandLine | Source::Session { .. } | Source::Try => (None, None),
         Source::Recording { worker } => (Some(worker), None),
         Source::Journal { path, worker, endpoint } => {
             named = named.or(worker);
             (None, endpoint.filter(|_| options.endpoint.is_none()).map(|endpoint| (path, endpoint)))
         }
     };
+    let chosen = match source {
+        Source::Session { worker } if named.is_none() => Some(worker),
+        _ => None,
+    };
     let names_server = options.endpoint.is_some() || stored.is_some();
     let choice = Choice {
         worker: options.worker.as_deref(),
         stored: source.stored(),
+        chosen,
         user_tools: options.user_tools,
         is_optional: names_server && named.is_none() && options.project.directory().is_none(),
     };
@@ -108,7 +115,11 @@ pub(in crate::cli) fn open(
         eprint_errors(&generation);
         eprint_omitted_tools(&generation);
     }
-    let mut spec = choose_worker(named, recorded, &generation)?;
+    let usable = chosen.filter(|name| is_usable(&generation, name));
+    let mut spec = choose_worker(named.or(usable), recorded, &generation)?;
+    if let (Some(chosen), None) = (chosen, usable) {
+        eprint_line(&format!("note: {}", unusable_worker(chosen, &spec)));
+    }
     spec.params.extend(request.params.iter().cloned());
     if let Some((_, endpoint)) = stored {
         (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
@@ -123,7 +134,7 @@ pub(in crate::cli) fn open(
     } else if let Some((path, endpoint)) = stored.filter(|_| !scripts.trust) {
         check_server(&opened.root, path, endpoint, plan.omit_server())?;
     }
-    let is_new = matches!(source, Source::CommandLine);
+    let is_new = matches!(source, Source::CommandLine | Source::Session { .. });
     let suffice = |granted: &PermissionSet| is_new && plan.is_enough(&Trust::Only(Arc::new(granted.clone())));
     let trust = resolve_partly(&opened.folder, plan.permissions(), scripts.trust, suffice)?;
     let prepared = plan.prepare(Box::new(trust), engine::start(scripts)?)?;
@@ -202,6 +213,15 @@ pub(in crate::cli) fn eprint_omitted_tools(generation: &Generation) {
         0 => eprint_line(&format!("tool `{name}` is omitted")),
         more => eprint_line(&format!("tool `{name}` and {} are omitted", count(more, "other tool"))),
     }
+}
+
+/// Returns the message about a worker that was chosen in a session and cannot be used. `used`: the one in place of it.
+pub(in crate::cli) fn unusable_worker(chosen: &str, used: &WorkerSpec) -> String {
+    format!(
+        "the worker `{}` of this session no longer exists or has errors; `{}` is used",
+        clean(chosen),
+        clean(&used.name.value)
+    )
 }
 
 /// Selects the named worker, the recorded worker, or the default one.

@@ -1,11 +1,11 @@
 //! Prints the events of a request: text to stdout, everything else to stderr.
 
 use std::collections::HashMap;
-use std::fmt::{self, Write};
 
 use deftool_chat::Usage;
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome, Signal};
 use deftool_lang::text::count;
+use deftool_lang::tool::call_title;
 use deftool_worker::PartialCall;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::cli::terminal::output::{
 };
 use crate::cli::terminal::spinner::Spinner;
 
-/// Maximum length of arguments and results, in characters.
+/// Maximum length of calls and results, in characters.
 const MAX_SHOWN: usize = 160;
 /// Maximum length of the name of a call that is being received, in characters.
 const MAX_NAME: usize = 64;
@@ -48,7 +48,7 @@ impl EventPrinter {
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
             Event::Reasoning { .. } => self.wait("the model is thinking"),
             Event::ToolCall { id, name, arguments } => {
-                self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
+                self.calls.insert(id.clone(), call_title(name, arguments, MAX_SHOWN));
             }
             Event::ToolStarted { name, .. } => {
                 // The result is also printed on its own line.
@@ -123,7 +123,7 @@ impl EventPrinter {
         for Signal { tool_name, arguments, arguments_error, .. } in &outcome.signals {
             let mark = arguments_error.as_deref().map(|error| format!(" (invalid: {})", one_line(error)));
             let mark = mark.unwrap_or_default();
-            eprint_line(&format!("signal {} {}{mark}", clean(tool_name), shown(arguments)));
+            eprint_line(&format!("signal {}{mark}", call_title(tool_name, arguments, MAX_SHOWN)));
         }
         match outcome.state {
             FinalState::Completed => {
@@ -213,27 +213,7 @@ fn one_line(message: &str) -> String {
 
 /// Formats a value as truncated JSON.
 fn shown(value: &Value) -> String {
-    let mut start = Start { text: String::new(), left: MAX_SHOWN + 1 };
-    // An error: the rest is not needed.
-    let _ = write!(start, "{value}");
-    cut(&clean(&start.text), MAX_SHOWN)
-}
-
-/// The start of a text that may be long.
-struct Start {
-    text: String,
-    /// The number of characters that still fit.
-    left: usize,
-}
-
-impl fmt::Write for Start {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        for character in more.chars() {
-            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
-            self.text.push(character);
-        }
-        Ok(())
-    }
+    cut(clean(&cut(value, MAX_SHOWN)), MAX_SHOWN)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+mod approvals;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,9 +91,9 @@ count: {\"length\":3}
 structured: {\"length\": 3}
 count: failed: invalid arguments of `count`: Additional properties are not allowed ('txt' was unexpected); did you mean `text`?; \"text\" is a required property
 broken: failed: error[script]: scripts/broken.lua:1: no luck
-asked: Run careful with {\"path\":\"a\"}?
+asked: Run careful path: \"a\"?
 careful: changed a
-asked: Run careful with {\"path\":\"b\"}?
+asked: Run careful path: \"b\"?
 careful: failed: the user refused this call to `careful`
 missing: unknown tool `missing`; known tools: broken, careful, count, wait
 ToolsListChanged()
@@ -454,54 +456,6 @@ fn memory_is_bounded_if_a_client_does_not_read() {
 }
 
 #[test]
-fn calls_that_need_approval_are_refused_or_allowed() {
-    let project = project();
-    let mut host = Host::start(&project, &[]);
-    let refused = host.call(1, "careful", &json!({"path": "a"}));
-    assert_eq!(refused["result"]["isError"], true);
-    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("this client cannot ask for; start the server with --yes"), "{text}");
-    let mut host = Host::start(&project, &["--yes"]);
-    let allowed = host.call(1, "careful", &json!({"path": "a"}));
-    assert_eq!(allowed["result"]["content"][0]["text"], "changed a");
-}
-
-/// The user sees every character of the arguments in the question.
-#[test]
-fn questions_have_no_hidden_characters() {
-    let project = project();
-    let mut host = Host::start_as(&project, &[], &json!({"elicitation": {}}));
-    let arguments = json!({"path": "a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"});
-    host.ask(1, "tools/call", &json!({"name": "careful", "arguments": arguments}));
-    let question = host.next();
-    assert_eq!(question["method"], "elicitation/create", "{question}");
-    let shown = r#"Run careful with {"path":"a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"}?"#;
-    assert_eq!(question["params"]["message"], shown);
-    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
-    let refused = host.next();
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
-}
-
-/// A host without a user cancels the question.
-#[test]
-fn a_canceled_question_is_not_a_refusal() {
-    let project = project();
-    let mut host = Host::start_as(&project, &[], &json!({"elicitation": {}}));
-    for (action, text) in [
-        ("decline", "the user refused this call to `careful`"),
-        ("cancel", "nobody answered whether this call to `careful` may run, so it did not"),
-    ] {
-        host.ask(1, "tools/call", &json!({"name": "careful", "arguments": {"path": "a"}}));
-        let question = host.next();
-        host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": action}}));
-        let refused = host.next();
-        let expected = json!({"content": [{"type": "text", "text": text}], "isError": true});
-        assert_eq!(refused["result"]["content"], expected["content"], "{refused}");
-        assert_eq!(refused["result"]["isError"], expected["isError"], "{refused}");
-    }
-}
-
-#[test]
 fn scripts_without_trust_are_refused() {
     let project = project();
     let mut host = Host::start(&project, &[]);
@@ -583,25 +537,6 @@ fn exit_tools_are_offered_on_request() {
     let done = host.call(2, "done", &json!({}));
     assert_eq!(done["result"]["content"][0]["text"], "recorded");
     host.process.wait_for_stderr("exit tool done: {}");
-}
-
-/// A change of the parts of a spec that the model does not see.
-#[test]
-fn a_reload_applies_to_approvals_and_results() {
-    let project = project();
-    let mut host = Host::start(&project, &[]);
-    assert_eq!(host.call(1, "count", &json!({"text": "abc"}))["result"]["structuredContent"]["length"], 3);
-    project.write("specs/tools.eld", SPECS.replace("(:type integer)", "(:type string)"));
-    assert_eq!(host.next()["method"], "notifications/tools/list_changed");
-    let text = host.call(2, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
-    assert!(
-        text.contains("error[invalid_result]: the result violates its schema: 3 is not of type"),
-        "{text}"
-    );
-    project.write("specs/tools.eld", SPECS.replace(":effect pure", ":effect pure :confirm t"));
-    assert_eq!(host.next()["method"], "notifications/tools/list_changed");
-    let text = host.call(3, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
-    assert!(text.contains("needs the user's approval"), "{text}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
 
-const RESULT: &str = "tool   t__ping {} → \"pong\"";
+const RESULT: &str = "tool   t__ping → \"pong\"";
 
 fn file(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(name).display().to_string()
@@ -87,7 +87,7 @@ impl Drop for Http {
 /// The members of an answer, what is printed, and whether the model receives it.
 #[test]
 fn an_answered_error_is_a_result() {
-    let failed = |text: &str| format!("tool   t__ping {{}} → failed: MCP server `t`: {text}");
+    let failed = |text: &str| format!("tool   t__ping → failed: MCP server `t`: {text}");
     let typed = |kind: &Value| json!({"content": pong()["content"], "resultType": kind});
     let rows = [
         (json!({"error": {"code": -32603, "message": "disk full"}}), failed("disk full (-32603)"), true),
@@ -138,7 +138,7 @@ fn every_http_response_ends_its_call() {
     ];
     for (status, body, text, is_received) in rows {
         let ended = over_http(&json!({"call": {"status": status, "body": body}}));
-        let shown = format!("tool   t__ping {{}} → failed: MCP server `t`: {text}");
+        let shown = format!("tool   t__ping → failed: MCP server `t`: {text}");
         assert!(ended.stderr.contains(&shown), "{status} {body}: {ended:?}");
         assert_eq!(ended.stdout.contains("done"), is_received, "{status} {body}: {ended:?}");
     }
@@ -182,7 +182,7 @@ fn a_change_before_a_result_counts_over_http() {
     let played = json!({"sse": true, "changed": true, "call": call});
     let replies = ["t__ping", "t__more"];
     let (ended, _project) = run_calls(":url \"URL\"", &played, &replies);
-    assert!(ended.stderr.contains("tool   t__more {} → \"pong\""), "{ended:?}");
+    assert!(ended.stderr.contains("tool   t__more → \"pong\""), "{ended:?}");
 }
 
 /// A server that was restarted refuses the session of the client.
@@ -245,7 +245,7 @@ fn lines_that_are_not_json_rpc_get_no_answer() {
 fn a_message_that_is_too_large_ends_its_call() {
     const MIB: usize = 1 << 20;
     for (size, shown) in [
-        (17 * MIB, "tool   t__ping {} → \"xxx"),
+        (17 * MIB, "tool   t__ping → \"xxx"),
         (33 * MIB, "failed: MCP server `t`: the message is larger than 32 MiB"),
     ] {
         let reply = json!({"call": {"size": size}});

@@ -89,18 +89,18 @@ fn the_official_servers_can_be_used() {
     project.write("note.txt", "a note\n");
     let shown = run(&project, &["--trust"]);
     for expected in [
-        r#"tool   all__echo {"message":"hi"} → "Echo: hi""#,
-        r#"tool   all__get-tiny-image {} → "Here's the image you requested:\n[image: image/png, "#,
+        r#"tool   all__echo message: "hi" → "Echo: hi""#,
+        r#"tool   all__get-tiny-image → "Here's the image you requested:\n[image: image/png, "#,
         r#"→ {"temperature":36,"conditions":"Light rain / drizzle","humidity":82}"#,
         "[resource: Blob Resource 1, demo://resource/dynamic/blob/1",
-        r#"tool   files__read_text_file {"path":"note.txt"} → {"content":"a note\n"}"#,
-        r#"tool   files__read_text_file {"path":"/etc/passwd"} → failed: Access denied"#,
-        r#"tool   fast__add {"a":1,"b":2} → {"result":3}"#,
-        "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
-        r#"tool   fast__picture {} → "[image: image/png, 8 bytes]""#,
+        r#"tool   files__read_text_file path: "note.txt" → {"content":"a note\n"}"#,
+        r#"tool   files__read_text_file path: "/etc/passwd" → failed: Access denied"#,
+        r#"tool   fast__add a: 1, b: 2 → {"result":3}"#,
+        "tool   fast__fail → failed: Error calling tool 'fail': no luck",
+        r#"tool   fast__picture → "[image: image/png, 8 bytes]""#,
         r#""one" is not of type "integer""#,
         // Its schema is a draft-07 tuple.
-        r#"tool   ts__join {"pair":["a",1]} → "a 1""#,
+        r#"tool   ts__join pair: ["a",1] → "a 1""#,
         r#""b" is not of type "integer""#,
         "unknown tool `files__write_file`",
     ] {
@@ -169,25 +169,25 @@ fn text_of_a_server_is_sent_as_it_is() {
 
 /// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.
 const HOSTILE: [(&str, &[&str], usize); 12] = [
-    ("works", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
-    ("starts-late", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
-    ("starts-late-modern", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
+    ("works", &["tool   h__act → \"acted\"", "tool   h__act → \"acted\""], 2),
+    ("starts-late", &["tool   h__act → \"acted\"", "tool   h__act → \"acted\""], 2),
+    ("starts-late-modern", &["tool   h__act → \"acted\"", "tool   h__act → \"acted\""], 2),
     (
         "dies",
         &[
             "MCP server `h`: exited with code 3: out of luck; trying again in 500ms",
-            "tool   h__act {} → failed: MCP server `h`: exited with code 3: out of luck",
-            "tool   h__act {} → \"acted\"",
+            "tool   h__act → failed: MCP server `h`: exited with code 3: out of luck",
+            "tool   h__act → \"acted\"",
         ],
         4,
     ),
-    ("hangs", &["tool   h__act {} → failed: MCP server `h`: no result within 3s"], 2),
+    ("hangs", &["tool   h__act → failed: MCP server `h`: no result within 3s"], 2),
     (
         "lies",
         &[
             "MCP server `h`: offers `broken`, which is left out: the schema of `h__broken` does not compile",
             "MCP server `h`: offers several tools `h__act`; only the last is used",
-            "tool   h__act {} → failed: the result violates its schema: \"three\" is not of type \"integer\"",
+            "tool   h__act → failed: the result violates its schema: \"three\" is not of type \"integer\"",
         ],
         2,
     ),
@@ -197,22 +197,22 @@ const HOSTILE: [(&str, &[&str], usize); 12] = [
             "MCP server `h`: offers `costly`, which is left out: the schema of `h__costly` does not compile at /: its references \
              expand to more than 100000 subschemas",
             "MCP server `h`: results of `act` are not checked: the schema of `h__act` does not compile at /: its references",
-            "tool   h__act {} → {\"n\":5}",
+            "tool   h__act → {\"n\":5}",
         ],
         2,
     ),
-    ("floods", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
+    ("floods", &["tool   h__act → \"acted\"", "tool   h__act → \"acted\""], 2),
     (
         "grows",
         &[
-            "tool   h__act {} → \"acted\"",
+            "tool   h__act → \"acted\"",
             "reload generation 3: the tools of MCP servers changed: h offers 2",
-            "tool   h__more {} → \"acted\"",
+            "tool   h__more → \"acted\"",
         ],
         2,
     ),
-    ("refuses", &["tool   h__act {} → failed: MCP server `h`: not today (-32602)"], 2),
-    ("fails", &["tool   h__act {} → failed: disk full"], 2),
+    ("refuses", &["tool   h__act → failed: MCP server `h`: not today (-32602)"], 2),
+    ("fails", &["tool   h__act → failed: disk full"], 2),
     ("exits", &["error: MCP server `h`: exited with code 7: no configuration"], 2),
 ];
 
@@ -311,7 +311,7 @@ fn calls_of_a_server_with_confirm_need_approval() {
     let shown = run(&project, &["--trust"]);
     assert!(shown.contains("h__act {}") && !shown.contains("\"acted\""), "{shown}");
     let shown = run(&project, &["--trust", "--yes"]);
-    assert!(shown.contains("tool   h__act {} → \"acted\""), "{shown}");
+    assert!(shown.contains("tool   h__act → \"acted\""), "{shown}");
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn servers_over_http_can_be_used() {
     let server = format!("(defmcp :name \"web\" :url \"{url}\" :token-env \"TOKEN\")");
     let project = project(&server, r#"(reply (call "web__now"))"#);
     for (token, expected) in [
-        (Some("secret"), "tool   web__now {} → \"noon\""),
+        (Some("secret"), "tool   web__now → \"noon\""),
         (Some("wrong"), "it requires a bearer token; name its environment variable in `:token-env`"),
         (None, "error: MCP server `web`: the environment variable `TOKEN` is not set\n"),
     ] {
@@ -422,7 +422,7 @@ fn servers_over_http_can_be_used() {
     let with_header = server.replace(":token-env", ":header-env (:Authorization \"TOKEN\") ;");
     project.write("specs/a.eld", with_header + "\n)");
     for (header, expected) in [
-        ("Bearer secret", "tool   web__now {} → \"noon\""),
+        ("Bearer secret", "tool   web__now → \"noon\""),
         ("a\nb", "the value of the header `Authorization` has characters that no header can have"),
     ] {
         let ended = Ended::of(command(&project, &["--trust"]).env("TOKEN", header).output().unwrap());

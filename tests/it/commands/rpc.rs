@@ -126,7 +126,7 @@ fn calls_are_validated_approved_and_run() {
     let careful = json!({"tool": "careful", "arguments": {"path": path}, "call_id": "c2"});
     let id = client.send("call", careful.clone());
     let asked = client.answer(json!({"answer": "allowed"}));
-    assert_eq!(asked["text"], r#"careful {"path":"a\u{202e}\u{200b}\u{2028}\u{7f}b"}"#);
+    assert_eq!(asked["text"], r#"careful path: "a\u{202e}\u{200b}\u{2028}\u{7f}b""#);
     assert_eq!((&asked["request_id"], &asked["call_id"]), (&json!(""), &json!("c2")));
     assert_eq!(client.response(id)["result"]["text"], format!("changed {path}"));
     let id = client.send("call", careful.clone());

@@ -1,24 +1,17 @@
-//! `deftool check` reports no findings for the projects under `examples/`.
+//! The projects of this repository: its toolbox and the examples.
 
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::project::{Ended, command_in};
+
+/// The commands find the projects themselves. `.ignore` names those that are input of tests.
 #[test]
-fn every_example_checks_strictly() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let mut count = 0;
-    for entry in
-        std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().join("specs").is_dir())
-    {
-        count += 1;
-        let output = Command::new(env!("CARGO_BIN_EXE_deftool"))
-            .args(["check", "--strict"])
-            .arg(entry.path())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+fn the_projects_of_the_repository_are_checked_formatted_and_tested() {
+    for arguments in [&["check", "--strict"][..], &["fmt", "--check"], &["test"]] {
+        let ended = Ended::of(command_in(Path::new(env!("CARGO_MANIFEST_DIR")), arguments).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {ended:?}");
     }
-    assert!(count > 0);
 }
 
 #[test]

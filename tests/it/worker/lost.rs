@@ -18,8 +18,8 @@ fn each_tool_line_has_its_own_arguments() {
     ]);
     let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
     let lines: Vec<&str> = ended.stderr.lines().collect();
-    assert!(lines[0].starts_with("tool   count {\"text\":\"a\"} → {\"length\":1} ("), "{lines:?}");
-    assert!(lines[1].starts_with("tool   count {\"text\":\"bb\"} → {\"length\":2} ("), "{lines:?}");
+    assert!(lines[0].starts_with("tool   count text: \"a\" → {\"length\":1} ("), "{lines:?}");
+    assert!(lines[1].starts_with("tool   count text: \"bb\" → {\"length\":2} ("), "{lines:?}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_replay_prints_the_same_lines_without_server_key_or_endpoint() {
     // Also as text, and with the recorded prompt on the command line.
     let text = project.run(&["run", "count", "--replay", "session.jsonl"]);
     assert_eq!((text.code, text.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
-    assert!(text.stderr.contains("count {\"text\":\"héllo\"} → {\"length\":6}"), "{}", text.stderr);
+    assert!(text.stderr.contains("count text: \"héllo\" → {\"length\":6}"), "{}", text.stderr);
 }
 
 #[test]

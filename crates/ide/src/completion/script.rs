@@ -1,20 +1,24 @@
 //! Completion in scripts.
 
 use deftool_lang::text::Span;
-use deftool_script::{comments, host_tables, is_in_string, known_globals};
+use deftool_script::{ScriptPlace, host_tables, known_globals, place_at};
 
 use super::comment::directives;
 use super::item::{Completion, CompletionKind, Completions, escaped};
 
 /// Completes host tables, libraries and their functions, and directives in comments.
 pub(super) fn in_script(text: &str, offset: usize) -> Completions {
-    if let Some(comment) = comment_at(text, offset) {
-        return directives(comment.of(text), offset - comment.start as usize, offset);
+    match place_at(text, offset) {
+        ScriptPlace::Code => {}
+        ScriptPlace::Comment(comment) => {
+            return directives(comment.of(text), offset - comment.start as usize, offset);
+        }
+        ScriptPlace::String { .. } => return Completions::default(),
     }
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     let word = line.rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').next().unwrap_or_default();
-    let is_code = !is_in_string(text, offset) && !before.ends_with(':');
+    let is_code = !before.ends_with(':');
     let start = word.rfind('.').map_or(0, |dot| dot + 1);
     let table = word.get(..start).unwrap_or_default();
     let replaces = Span::new(offset - (word.len() - start), offset);
@@ -64,10 +68,4 @@ pub(crate) fn function_doc(table: &str, function: &deftool_script::FunctionDoc) 
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
-}
-
-/// Returns the comment at `offset`.
-fn comment_at(text: &str, offset: usize) -> Option<Span> {
-    let is_at = |comment: &Span| (comment.start as usize) < offset && offset <= comment.end as usize;
-    comments(text).into_iter().find(is_at)
 }

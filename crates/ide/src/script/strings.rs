@@ -5,6 +5,7 @@ use std::path::Path;
 use deftool_lang::spec::ToolKind;
 use deftool_lang::text::Span;
 use deftool_project::{display_name, is_test_script};
+use deftool_script::{ScriptPlace, place_at};
 
 use crate::completion::{Completion, CompletionKind, plain};
 use crate::project::Project;
@@ -13,64 +14,16 @@ use crate::project::Project;
 /// Returns `None` at other positions.
 pub fn string_completions(project: &Project, path: &Path, offset: usize) -> Option<Vec<Completion>> {
     let text = project.text(path)?;
-    let (before, start) = match Place::of(&text, offset) {
-        Place::Code => return None,
-        Place::Comment => return Some(Vec::new()),
-        Place::String { before, start } => (before, start),
+    let (content, callee) = match place_at(&text, offset) {
+        ScriptPlace::Code => return None,
+        ScriptPlace::Comment(_) => return Some(Vec::new()),
+        ScriptPlace::String { content, callee } => (content, callee),
     };
-    let called = before.trim_end().trim_end_matches('(').trim_end();
-    let is_call_of = |name: &str| {
-        let rest = called.strip_suffix(name);
-        rest.is_some_and(|rest| {
-            !rest.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':'))
-        })
-    };
-    let replaces = Span::new(start, end_of_content(&text, offset));
-    if is_call_of("require") {
-        Some(modules(project, path, replaces))
-    } else if is_call_of("tool.load") {
-        Some(tools(project, replaces))
-    } else {
-        None
-    }
-}
-
-/// What an offset is in, as far as its line shows.
-enum Place<'t> {
-    Code,
-    Comment,
-    /// A string in quotation marks.
-    String {
-        /// The line before the string.
-        before: &'t str,
-        /// The start of the content.
-        start: usize,
-    },
-}
-
-impl<'t> Place<'t> {
-    fn of(text: &'t str, offset: usize) -> Self {
-        let before = text.get(..offset).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.get(line_start..).unwrap_or_default();
-        let mut open: Option<(usize, u8)> = None;
-        let mut bytes = line.bytes().enumerate().peekable();
-        while let Some((at, byte)) = bytes.next() {
-            match open {
-                Some(_) if byte == b'\\' => drop(bytes.next()),
-                Some((_, quote)) if byte == quote => open = None,
-                Some(_) => {}
-                None if matches!(byte, b'"' | b'\'' | b'`') => open = Some((at, byte)),
-                None if byte == b'-' && bytes.peek().is_some_and(|(_, next)| *next == b'-') => {
-                    return Self::Comment;
-                }
-                None => {}
-            }
-        }
-        open.map_or(Self::Code, |(at, _)| Self::String {
-            before: line.get(..at).unwrap_or_default(),
-            start: line_start + at + 1,
-        })
+    let replaces = Span::new(content, end_of_content(&text, offset));
+    match callee.as_str() {
+        "require" => Some(modules(project, path, replaces)),
+        "tool.load" => Some(tools(project, replaces)),
+        _ => None,
     }
 }
 
@@ -81,11 +34,11 @@ pub(super) fn end_of_content(text: &str, offset: usize) -> usize {
     offset + rest.find(|c| !is_word(c)).unwrap_or(rest.len())
 }
 
-/// Returns the start of the content of the string at `offset`, as far as its line shows.
+/// Returns the start of the content of the string at `offset`.
 pub(super) fn start_of_content(text: &str, offset: usize) -> usize {
-    match Place::of(text, offset) {
-        Place::String { start, .. } => start,
-        Place::Code | Place::Comment => offset,
+    match place_at(text, offset) {
+        ScriptPlace::String { content, .. } => content,
+        ScriptPlace::Code | ScriptPlace::Comment(_) => offset,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::syntax::lexpr::{LexprError, Value, from_lexpr, to_lexpr};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceFile, Sources};
 
+use super::rules::invalid_name::EVERY_API;
 use super::{Tool, form_of_tool, lower_tool};
 
 /// The error for a value that is not a valid tool.
@@ -34,7 +35,7 @@ impl TryFrom<&Value> for Tool {
             items.iter_mut().for_each(unquote);
         }
         let source = Sources::new().add(SourceFile::new("a value", ""));
-        match lower_tool(source, datum) {
+        match lower_tool(source, datum, &EVERY_API) {
             (Some(tool), _) if tool.valid => Ok(tool),
             (_, findings) => Err(ToolValueError::Invalid(findings)),
         }

@@ -4,6 +4,7 @@
 //! that messages show; columns count characters.
 
 mod base64;
+mod cut;
 mod hash;
 mod line_index;
 mod moved;
@@ -15,6 +16,7 @@ mod span;
 mod web_page;
 
 pub use base64::{from_base64, to_base64};
+pub use cut::cut;
 pub use hash::{digest, fnv1a, sha256_base64, sha256_hex};
 pub use line_index::{LineColumn, LineIndex};
 pub use moved::MoveSpans;

@@ -4,6 +4,7 @@
 
 mod attachment;
 mod source;
+mod title;
 mod trace;
 
 use std::fmt;
@@ -22,6 +23,7 @@ pub use attachment::{
     data_line,
 };
 pub use source::{JoinedTools, ToolSource, Toolbox};
+pub use title::call_title;
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};
 
 /// A validated call of a normal tool.

@@ -8,10 +8,10 @@ mod bios;
 mod cache;
 mod directives;
 mod discover;
+mod extent;
 mod known_forms;
 mod levels;
 mod model;
-mod named;
 mod names;
 mod narrow;
 mod other_files;
@@ -25,7 +25,7 @@ mod state;
 mod tool_names;
 mod wrappers;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
@@ -34,7 +34,7 @@ use deftool_lang::schema::{Target, check_count, check_target, of_json, takes_any
 use deftool_lang::spec::Tool;
 use deftool_lang::spec::rules::merge_style;
 
-use self::named::NamedScripts;
+use self::extent::Extent;
 use self::narrow::narrow;
 use self::specs::{Loose, Specs};
 use self::state::Update;
@@ -97,33 +97,32 @@ pub(crate) fn load_with_cache(
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
     cache.reads_lists = options.reads_lists;
-    let whole = whole_roots(inputs);
-    let named = NamedScripts::of(inputs);
+    let extent = Extent::of(inputs, options.with_scripts);
     let mut update = match last.take().and_then(|state| Update::after(cache, state, inputs, from)) {
         Some(update) => update,
         None => {
-            let specs = Specs::read(cache, inputs, &whole, from)?;
+            let specs = Specs::read(cache, inputs, &extent, from)?;
             Update::first(cache, inputs, specs)
         }
     };
     let tools = std::mem::take(&mut update.state.tools);
     let (mut load, mut levels, loose) = update.state.specs.assemble(tools);
-    report_across(&mut load, loose, &update.state, &whole);
+    report_across(&mut load, loose, &update.state, &extent);
     // The limit is that of OpenAI.
     if options.targets.is_empty() || !options.targets.iter().copied().all(takes_any_number) {
-        load.findings.extend(too_many_tools::check(&load, &whole));
+        load.findings.extend(too_many_tools::check(&load, &extent.known));
     }
     if options.with_scripts {
-        scripts::load_scripts(cache, &mut load, &mut update, (&whole, &named), from);
+        scripts::load_scripts(cache, &mut load, &mut update, &extent, from);
     }
     report_losses(&mut load, &mut update, &options.targets);
     // The type checker reports findings of all scripts.
-    let is_start = options.with_scripts && options.analyzer.is_none() && named.files.is_empty();
+    let is_start = options.with_scripts && options.analyzer.is_none() && extent.scripts.is_empty();
     if is_start && !cache.is_single_load() {
         update.state.tools.clone_from(&load.tools);
         *last = Some(update.state);
     }
-    narrow(&named, cache, &mut load, (&mut levels, &whole), (from, options.with_scripts))?;
+    narrow(&extent, cache, &mut load, &mut levels, (from, options.with_scripts))?;
     if options.with_scripts {
         bios::report_bios(&mut load);
         if let Some(program) = &options.analyzer {
@@ -138,15 +137,15 @@ pub(crate) fn load_with_cache(
     Ok(load)
 }
 
-/// Reports what depends on several specs. `whole`: the projects that are read completely.
-fn report_across(load: &mut Load, loose: Loose, state: &LoadState, whole: &HashSet<&Path>) {
+/// Reports what depends on several specs.
+fn report_across(load: &mut Load, loose: Loose, state: &LoadState, extent: &Extent<'_>) {
     let Loose { skipped, wrappers, preset_tools, long_results } = loose;
     report_wrappers(load, &wrappers);
     load.findings.extend(state.names.findings().cloned());
     names::report_duplicate_workers(load);
-    names::report_unknown_worker_tools(load, (&state.specs, &state.names), &skipped, whole);
+    names::report_unknown_worker_tools(load, (&state.specs, &state.names), &skipped, &extent.known);
     let mut findings = unknown_preset_tool::check(load, &preset_tools);
-    findings.extend(long_result::check(load, &long_results, whole));
+    findings.extend(long_result::check(load, &long_results, &extent.known));
     load.findings.append(&mut findings);
 }
 
@@ -183,11 +182,6 @@ fn requests(load: &Load) -> BTreeMap<Scope, Vec<&Tool>> {
         }
     }
     requests
-}
-
-/// Returns the roots of the projects that are read completely.
-fn whole_roots(inputs: &[Input]) -> HashSet<&Path> {
-    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_deref()).collect()
 }
 
 /// Removes target findings that repeat a general finding, unless the target finding is more severe.

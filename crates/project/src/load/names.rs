@@ -39,13 +39,13 @@ pub(super) fn report_duplicate_workers(load: &mut Load) {
     }
 }
 
-/// Reports unknown tools in the workers of the projects that are read completely. `skipped`: the tools that were not
-/// loaded, with their project.
+/// Reports unknown tools in the workers of the `known` projects, whose specs are all read. `skipped`: the tools that were
+/// not loaded, with their project.
 pub(super) fn report_unknown_worker_tools(
     load: &mut Load,
     (specs, tools): (&Specs, &ToolNames),
     skipped: &[(Arc<Path>, ToolKind, String)],
-    whole: &HashSet<&Path>,
+    known: &HashSet<&Path>,
 ) {
     if load.workers.is_empty() {
         return;
@@ -57,7 +57,7 @@ pub(super) fn report_unknown_worker_tools(
     let dialects: Vec<&str> = own.chain(DIALECTS).collect();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
-        let Some(root) = load.roots.get(&source).filter(|root| whole.contains(&***root)) else { continue };
+        let Some(root) = load.roots.get(&source).filter(|root| known.contains(&***root)) else { continue };
         if let Some(Spanned { value: name, span }) = &worker.dialect
             && !dialects.contains(&name.as_str())
         {

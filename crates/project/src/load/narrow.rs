@@ -1,4 +1,4 @@
-//! The check of scripts that the user named: that of their project, narrowed to them and to the tools that use them.
+//! The check of files that the user named: that of their project, narrowed to them and to the tools that use them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,37 +8,41 @@ use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::text::{SourceFile, SourceId};
 
 use super::cache::Cache;
+use super::extent::Extent;
 use super::levels::Levels;
-use super::named::NamedScripts;
 use super::scripts::{files_of, read_script};
 use crate::model::{Load, ProjectError};
 use crate::paths::{identity, is_script, normalize};
 
-/// Removes from the context files all tools that use none of the scripts, all workers, and the findings elsewhere.
-/// `whole`: the projects that are read completely, whose findings stay.
+/// Removes the definitions of the context files, except for the tools that use named scripts, and the findings elsewhere.
 ///
 /// # Errors
-/// If a script was not checked.
+/// If a named script was not checked.
 pub(super) fn narrow(
-    named: &NamedScripts<'_>,
+    extent: &Extent<'_>,
     cache: &Cache,
     load: &mut Load,
-    (levels, whole): (&mut Levels, &HashSet<&Path>),
+    levels: &mut Levels,
     (from, with_scripts): (&Path, bool),
 ) -> Result<(), ProjectError> {
-    if named.files.is_empty() {
+    if extent.reports_all() {
         return Ok(());
     }
-    let mut in_scope: HashSet<PathBuf> = named.files.keys().cloned().collect();
+    let script_roots = extent.script_roots();
+    let mut in_scope: HashSet<PathBuf> = extent.scripts.keys().cloned().collect();
     let mut used = HashSet::new();
     let roots = &load.roots;
     load.tools.retain(|loaded| {
         let tool = &loaded.tool;
-        let root = roots.get(&tool.source);
-        let files = root.map(|root| files_of(cache, root, loaded, from)).unwrap_or_default();
+        let forms = levels.context_files.get_mut(&tool.source);
+        // The scripts of context files are read only in the projects of named scripts.
+        let Some(root) = roots.get(&tool.source).filter(|root| script_roots.contains(&***root)) else {
+            return forms.is_none();
+        };
+        let files = files_of(cache, root, loaded, from);
         let files: Vec<PathBuf> = files.iter().map(|path| identity(path)).collect();
-        let of_tool: Vec<&PathBuf> = files.iter().filter(|file| named.files.contains_key(*file)).collect();
-        let (uses_named, forms) = (!of_tool.is_empty(), levels.context_files.get_mut(&tool.source));
+        let of_tool: Vec<&PathBuf> = files.iter().filter(|file| extent.scripts.contains_key(*file)).collect();
+        let uses_named = !of_tool.is_empty();
         used.extend(of_tool.into_iter().cloned());
         let is_kept = uses_named || forms.is_none();
         if let Some(forms) = forms {
@@ -49,23 +53,25 @@ pub(super) fn narrow(
     });
     let is_context = |source: SourceId| levels.context_files.contains_key(&source);
     load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
+    load.mcp_servers.retain(|server| !is_context(server.source));
+    load.dialects.retain(|dialect| !is_context(dialect.source));
     let (sources, roots) = (&load.sources, &load.roots);
     load.findings.retain(|finding| {
         let at = finding.primary;
         let script = sources.get(at.source).map(|file| Path::new(&file.name)).filter(|name| is_script(name));
         let is_in_scope = |script: &Path| {
-            roots.get(&at.source).is_some_and(|root| whole.contains(&**root))
+            roots.get(&at.source).is_some_and(|root| !script_roots.contains(&**root))
                 || in_scope.contains(&identity(&from.join(script)))
         };
         levels.is_in_scope(at) && script.is_none_or(is_in_scope)
     });
     load.checked.retain(|source| levels.context_files.get(source).is_none_or(|forms| !forms.is_empty()));
-    add_checked(named, cache, load, &used, (from, with_scripts))
+    add_checked(extent, cache, load, &used, (from, with_scripts))
 }
 
 /// Adds the scripts that no tool uses to the checked files.
 fn add_checked(
-    named: &NamedScripts<'_>,
+    extent: &Extent<'_>,
     cache: &Cache,
     load: &mut Load,
     used: &HashSet<PathBuf>,
@@ -75,7 +81,7 @@ fn add_checked(
     if !with_scripts && !load.checked.is_empty() {
         return Ok(());
     }
-    let mut loose: Vec<_> = named.files.iter().filter(|(file, _)| !used.contains(*file)).collect();
+    let mut loose: Vec<_> = extent.scripts.iter().filter(|(file, _)| !used.contains(*file)).collect();
     loose.sort_unstable();
     for (_, &(root, path)) in loose {
         let listed = normalize(path);

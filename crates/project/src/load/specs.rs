@@ -10,13 +10,14 @@ use deftool_lang::text::{Location, SourceId, Sources, Span, Spanned, one_line};
 
 use super::cache::Cache;
 use super::discover::resolve_inputs;
+use super::extent::Extent;
 use super::levels::Levels;
 use super::model::{Slot, SpecFile};
 use super::read::{Known, SourceText, read_source};
 use super::snapshot::Snapshot;
 use super::spec_file::Reading;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError, Scope};
-use crate::paths::{display_name, is_code, is_tool_list};
+use crate::paths::{display_name, is_code, is_tool_list, normalize};
 use crate::{parallel, rules};
 
 /// The spec files of a load.
@@ -47,12 +48,11 @@ pub(super) struct Loose {
 }
 
 impl Specs {
-    /// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
-    /// projects that are read completely.
+    /// Reads the spec files of all inputs, and the other files of their projects that affect the findings.
     pub(super) fn read(
         cache: &Cache,
         inputs: &[Input],
-        whole: &HashSet<&Path>,
+        extent: &Extent<'_>,
         from: &Path,
     ) -> Result<Self, ProjectError> {
         let mut base = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
@@ -67,13 +67,19 @@ impl Specs {
                     root
                 })
             });
-            listed.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
-            if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
-                let others = other_files(input, &cache.overlay)?.into_iter();
-                listed.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
+            let mut files: Vec<_> = input.files.iter().map(|path| (path.clone(), Reason::Checked)).collect();
+            let is_in =
+                |roots: &HashSet<&Path>| input.root.as_deref().is_some_and(|root| roots.contains(root));
+            if !is_in(&extent.whole) {
+                files.extend(other_files(input, extent, &cache.overlay)?);
+                if is_in(&extent.known) {
+                    // Of two tools with the same name, the first one in the order of the project is used.
+                    files.sort_by_cached_key(|(path, _)| normalize(path));
+                }
             }
+            listed.extend(files.into_iter().map(|(path, reason)| (root.clone(), path, reason)));
         }
-        let read = read_files(cache, &listed, whole, from, &mut base.tool_forms);
+        let read = read_files(cache, &listed, extent, from, &mut base.tool_forms);
         let mut files = Vec::with_capacity(listed.len());
         let mut paths = HashMap::new();
         for ((root, path, reason), file) in listed.into_iter().zip(read) {
@@ -132,6 +138,11 @@ impl Specs {
     /// Returns the tool at a place, as its file alone defines it.
     pub(super) fn tool(&self, slot: Slot) -> Option<&Arc<LoadedTool>> {
         self.tools_of(slot.source).get(slot.index)
+    }
+
+    /// Returns whether a file is read only because other files of its project are checked.
+    pub(super) fn is_context(&self, source: SourceId) -> bool {
+        self.files.get(source.index()).is_some_and(|listed| listed.reason == Reason::Context)
     }
 
     /// Returns the project folder of a file.
@@ -213,7 +224,7 @@ type FileToRead = (Option<Arc<Path>>, PathBuf, Reason);
 fn read_files(
     cache: &Cache,
     files: &[FileToRead],
-    whole: &HashSet<&Path>,
+    extent: &Extent<'_>,
     from: &Path,
     all_forms: &mut ToolForms,
 ) -> Vec<Result<Arc<SpecFile>, ProjectError>> {
@@ -222,7 +233,7 @@ fn read_files(
     let read = |of_code: bool, forms: &HashMap<Option<Arc<Path>>, ToolForms>| {
         parallel::map(files, |index, (root, path, _)| {
             // The specs of a whole project were found by a scan.
-            let is_found = root.as_deref().is_some_and(|root| whole.contains(root));
+            let is_found = root.as_deref().is_some_and(|root| extent.whole.contains(root));
             let known = if is_found { Known::File } else { Known::Nothing };
             let id = Sources::new().id_ahead(index);
             let read = || read_spec(cache, (path, known), id, from, forms.get(root).unwrap_or(&none));
@@ -283,20 +294,22 @@ pub(crate) fn read_workers(root: &Path, from: &Path) -> Result<Vec<WorkerSpec>, 
 enum Reason {
     /// The file is one of the inputs.
     Checked,
-    /// A tool in the file may use one of the scripts that the user named.
-    UsesScript,
+    /// The file belongs to a project of which other files are checked, which may use its names.
+    Context,
     /// The file may contain a `defproject` form, which applies to the whole project.
     Settings,
 }
 
-/// Returns the other files of the project that affect the findings. Unreadable files are skipped.
-fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
-    if !input.scripts.is_empty() {
-        return Ok(input
-            .other_specs(&mut Snapshot::default())?
-            .into_iter()
-            .map(|path| (path, Reason::UsesScript))
-            .collect());
+/// Returns the other files of the project that affect the findings. Without them it is unknown which tools there are, so
+/// they must be readable; files with only settings are skipped if they cannot be read.
+fn other_files(
+    input: &Input,
+    extent: &Extent<'_>,
+    overlay: &Overlay,
+) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
+    if input.root.as_deref().is_some_and(|root| extent.known.contains(root)) {
+        let others = input.other_specs(&mut Snapshot::default())?;
+        return Ok(others.into_iter().map(|path| (path, Reason::Context)).collect());
     }
     let files = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
     let settings = parallel::map(&files, |_, path| match overlay.get(path) {

@@ -27,11 +27,11 @@ rule! {
     pub(crate) LONG_RESULT, "DT317", "long-result", Warning
 }
 
-/// Checks `tools` of the projects that are read completely: the limit may depend on the workers.
-pub(crate) fn check(load: &Load, tools: &[Arc<Tool>], whole: &HashSet<&Path>) -> Vec<Diagnostic> {
+/// Checks `tools` of the `known` projects, whose specs are all read: the limit may depend on the workers.
+pub(crate) fn check(load: &Load, tools: &[Arc<Tool>], known: &HashSet<&Path>) -> Vec<Diagnostic> {
     let findings = tools.iter().filter(|tool| tool.kind == ToolKind::Normal).filter_map(|tool| {
         let (length, span) = longest_returned_string(tool)?;
-        let root = load.root_of(tool.source).filter(|root| whole.contains(root))?;
+        let root = load.root_of(tool.source).filter(|root| known.contains(root))?;
         let limit = max_result(load, root, tool);
         (length > limit).then(|| {
             let at = Location { source: tool.source, span };

@@ -20,10 +20,10 @@ rule! {
 
 const MAX_TOOLS: usize = 128;
 
-/// Checks each worker of the projects that are read completely, or all tools of a project without workers.
-pub(crate) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
+/// Checks each worker of the `known` projects, whose specs are all read, or all tools of a project without workers.
+pub(crate) fn check(load: &Load, known: &HashSet<&Path>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    for &root in whole {
+    for &root in known {
         let of_root = |source| load.root_of(source) == Some(root);
         let files = load.tools.chunk_by(|one, next| one.tool.source == next.tool.source);
         let is_file_of_root =

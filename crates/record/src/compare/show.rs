@@ -1,5 +1,6 @@
 //! Short representations of differing values.
 
+use deftool_lang::text::cut;
 use serde_json::Value;
 
 /// Maximum length of a shown value, in characters.
@@ -9,16 +10,7 @@ const BEFORE: usize = 30;
 
 /// Formats a value as JSON, truncated.
 pub(super) fn show(value: &Value) -> String {
-    // Avoids serializing a long value completely before truncating it.
-    let text = match value {
-        Value::String(text) => quoted(text.chars()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            let mut out = Short { text: Vec::new() };
-            let _ = serde_json::to_writer(&mut out, value);
-            String::from_utf8_lossy(&out.text).trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
-        }
-    };
-    cut(text)
+    cut(value, MAX_SHOWN)
 }
 
 /// Formats two texts, starting shortly before their first difference, because long prompts often share a beginning.
@@ -26,7 +18,7 @@ pub(super) fn show_strings(recorded: &str, now: &str) -> (String, String) {
     let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
     let skipped = common.saturating_sub(BEFORE);
     let from = |text: &str| {
-        let rest = cut(quoted(text.chars().skip(skipped)));
+        let rest = cut(quoted(text.chars().skip(skipped)), MAX_SHOWN);
         if skipped == 0 { rest } else { format!("…{rest}") }
     };
     (from(recorded), from(now))
@@ -45,30 +37,4 @@ pub(super) fn join(path: &str, key: &str) -> String {
 
 fn quoted(chars: impl Iterator<Item = char>) -> String {
     Value::String(chars.take(MAX_SHOWN + 1).collect()).to_string()
-}
-
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
-}
-
-/// A writer that fails once it holds more text than is shown.
-struct Short {
-    text: Vec<u8>,
-}
-
-impl std::io::Write for Short {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.text.len() > 4 * (MAX_SHOWN + 1) {
-            return Err(std::io::ErrorKind::WriteZero.into());
-        }
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

@@ -39,6 +39,8 @@ pub enum Line {
     },
     /// Sets the model.
     Model { name: String },
+    /// Sets the worker, and with it the model.
+    Worker { name: String },
 }
 
 impl Line {
@@ -69,7 +71,11 @@ impl StoredLine for Line {
             Self::Message { message } => redact_message(message, mask),
             Self::Event { event } => redact_event(event, mask),
             Self::System { text } => text.iter_mut().for_each(|text| mask.in_place(text)),
-            Self::Chat { .. } | Self::Rewind { .. } | Self::Model { .. } | Self::Attachment(_) => {}
+            Self::Chat { .. }
+            | Self::Rewind { .. }
+            | Self::Model { .. }
+            | Self::Worker { .. }
+            | Self::Attachment(_) => {}
         }
     }
 }
@@ -81,14 +87,25 @@ pub struct Session {
     pub messages: Vec<Message>,
     /// The system message in addition to the worker's.
     pub system: Option<String>,
+    /// The worker, if the user chose one in the session.
+    pub worker: Option<String>,
     /// The model, if it is not the worker's.
     pub model: Option<String>,
 }
 
 impl Session {
-    /// Returns the lines that set the system message and the model.
+    /// Returns the lines that set the system message, the worker and the model.
     pub fn settings(&self) -> Vec<Line> {
         let system = self.system.clone().map(|text| Line::System { text: Some(text) });
-        system.into_iter().chain(self.model.clone().map(|name| Line::Model { name })).collect()
+        let worker = self.worker.clone().map(|name| Line::Worker { name });
+        let model = self.model.clone().map(|name| Line::Model { name });
+        system.into_iter().chain(worker).chain(model).collect()
+    }
+
+    /// Returns the session as another worker continues it: a model belongs to the worker that was chosen with it.
+    #[must_use]
+    pub fn continued_by(self, worker: &str) -> Self {
+        let is_other = self.worker.as_deref().is_some_and(|chosen| chosen != worker);
+        Self { model: self.model.filter(|_| !is_other), ..self }
     }
 }

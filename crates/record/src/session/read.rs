@@ -67,7 +67,7 @@ impl SessionPart {
         let (mut reading, ReadLines { damage, is_cut, .. }) = Reading::of(file, path)?;
         let Some(first) = reading.first.clone() else { return Err(damage.unwrap_or_else(|| empty(path))) };
         let (lines, open_line) = (std::mem::take(&mut reading.lines), reading.open_line);
-        let (Session { messages, system, model }, partial) = reading.end();
+        let (Session { messages, system, model, worker: _ }, partial) = reading.end();
         let system = system.map(|content| (1, Message::System { content }));
         let messages = system.into_iter().chain(lines.into_iter().zip(messages));
         let messages = messages.chain(partial.into_iter().map(|message| (open_line, message))).collect();
@@ -148,6 +148,10 @@ impl Reading {
             Line::Attachment(data) => self.attachments.add(&data),
             Line::System { text } => self.session.system = text,
             Line::Model { name } => self.session.model = Some(name),
+            Line::Worker { name } => {
+                self.session.worker = Some(name);
+                self.session.model = None;
+            }
         }
         Ok(())
     }

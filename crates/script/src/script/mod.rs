@@ -4,6 +4,7 @@ mod bytecode;
 mod compile;
 pub(crate) mod contract;
 pub(crate) mod module;
+mod place;
 mod test_uses;
 mod tokens;
 
@@ -19,8 +20,9 @@ pub(crate) use compile::check_elsewhere;
 pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
 pub use module::{MAX_MODULES, Module, Require, find_requires, module_path};
+pub use place::{ScriptPlace, place_at};
 pub use test_uses::{ArgumentKey, LoadedName, TestUses, find_mentions, is_variable_name, test_uses};
-pub use tokens::{Word, comments, count_word, is_in_string, words};
+pub use tokens::{Word, comments, count_word, words};
 
 use self::compile::Compiled;
 use crate::permission::ScriptPermissions;

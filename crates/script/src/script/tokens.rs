@@ -156,7 +156,7 @@ impl<'s> Tokens<'s> {
 }
 
 impl<'s> Token<'s> {
-    fn code(&self) -> &'s str {
+    pub(super) fn code(&self) -> &'s str {
         match self.kind {
             TokenKind::Word | TokenKind::Symbol => self.text,
             TokenKind::PlainString | TokenKind::OtherString | TokenKind::Comment => "",
@@ -222,30 +222,15 @@ pub fn comments(source: &str) -> Vec<Span> {
     Lexer::new(source).filter(|token| token.kind == TokenKind::Comment).map(|token| token.span).collect()
 }
 
-/// Returns whether `offset` is between the quotation marks of a string of `source`, or in an unclosed one.
-pub fn is_in_string(source: &str, offset: usize) -> bool {
-    let mut lexer = Lexer::new(source);
-    let mut start = lexer.at;
-    while let Some(token) = lexer.next() {
-        let end = lexer.at;
-        if matches!(token.kind, TokenKind::PlainString | TokenKind::OtherString) && offset <= end {
-            let text = source.get(start..end).unwrap_or_default().trim_start();
-            let start = end - text.len();
-            let is_closed = text.len() > 1 && text.ends_with(['"', '\'', '`', ']', '{']);
-            return start < offset && (offset < end || !is_closed);
-        }
-        if offset <= end {
-            return false;
-        }
-        start = end;
-    }
-    false
-}
-
 /// Reads the tokens and comments of a source.
-struct Lexer<'s> {
+pub(super) struct Lexer<'s> {
     source: &'s str,
-    at: usize,
+    /// The start of the last token, with its marks.
+    pub(super) start: usize,
+    /// The end of the last token, with its marks.
+    pub(super) at: usize,
+    /// Whether the last token has an end of its own. A line comment ends with its line.
+    pub(super) is_closed: bool,
     /// For each open expression of an interpolated string: the number of open braces inside it.
     interpolations: Vec<usize>,
 }
@@ -257,6 +242,7 @@ impl<'s> Iterator for Lexer<'s> {
         let rest = self.rest();
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let start = self.at;
+        (self.start, self.is_closed) = (start, true);
         let mut content = None;
         let kind = match self.peek()? {
             b'-' if self.rest().starts_with(b"--") => {
@@ -304,9 +290,14 @@ impl<'s> Iterator for Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    fn new(source: &'s str) -> Self {
+    pub(super) fn new(source: &'s str) -> Self {
         let at = source.len() - source.trim_start_matches('\u{FEFF}').len();
-        Self { source, at, interpolations: Vec::new() }
+        Self { source, start: at, at, is_closed: true, interpolations: Vec::new() }
+    }
+
+    /// Returns the length of the marks that open the string at `start`.
+    pub(super) fn opening_at(&self, start: usize) -> usize {
+        Lexer { at: start, ..Lexer::new(self.source) }.long_bracket().map_or(1, |level| level + 2)
     }
 
     fn rest(&self) -> &'s [u8] {
@@ -324,6 +315,7 @@ impl<'s> Lexer<'s> {
         } else {
             let rest = self.rest();
             self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            self.is_closed = false;
         }
     }
 
@@ -341,6 +333,7 @@ impl<'s> Lexer<'s> {
         let close = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
         let rest = self.source.as_bytes().get(start..).unwrap_or_default();
         let length = memchr::memmem::find(rest, &close);
+        self.is_closed = length.is_some();
         self.at = length.map_or(self.source.len(), |length| start + length + close.len());
         // A newline right after the bracket is not part of the text.
         let has_newline = rest.first() == Some(&b'\n');
@@ -358,7 +351,7 @@ impl<'s> Lexer<'s> {
                     is_plain = false;
                     self.at += 1;
                 }
-                b'\n' => return false,
+                b'\n' => break,
                 _ if Some(byte) == quote => {
                     self.at += 1;
                     return is_plain;
@@ -367,6 +360,7 @@ impl<'s> Lexer<'s> {
             }
             self.at += 1;
         }
+        self.is_closed = false;
         false
     }
 
@@ -385,6 +379,7 @@ impl<'s> Lexer<'s> {
                 _ => {}
             }
         }
+        self.is_closed = false;
     }
 }
 

@@ -58,6 +58,11 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
     }
 }
 
+/// Returns the names of the workers that can be used: those without errors.
+pub fn usable_workers(load: &Load) -> impl Iterator<Item = &str> {
+    load.workers.iter().filter(|worker| worker.valid).map(|worker| worker.name.value.as_str())
+}
+
 /// Returns the worker that is used where none is named.
 pub fn default_of(workers: &[WorkerSpec]) -> Option<&WorkerSpec> {
     let is_called_default = |worker: &&WorkerSpec| worker.name.value == DEFAULT_WORKER;

@@ -6,7 +6,7 @@ mod handle;
 mod stream;
 mod submit;
 
-pub use choose::{ChooseError, DEFAULT_WORKER, choose_worker, default_of};
+pub use choose::{ChooseError, DEFAULT_WORKER, choose_worker, default_of, usable_workers};
 pub use connect::AskError;
 pub use handle::Worker;
 pub use stream::RequestStream;

@@ -325,7 +325,8 @@ impl Conversation {
         }
         match self.writer.load(&path) {
             Ok(session) => {
-                self.session = session;
+                let Line::Chat { worker, .. } = &self.first else { return };
+                self.session = session.continued_by(worker);
                 self.report_resumed(&path);
             }
             Err(error) => self.report_error(&resume_error(&path, &error).to_string()),

@@ -75,7 +75,7 @@ mod tests {
                 Message::tool("aaaaaaaaa", "x".repeat(5_000)),
             ],
             system: Some(String::from("Be brief.")),
-            model: None,
+            ..Session::default()
         };
         let text = markdown(&session, "Chat");
         let begins = "# Chat\n\n## System\n\nBe brief.\n\n## User\n\nLook.\n\n## Assistant\n\nI do.\n\nCalls `look`:\n\n\

@@ -84,20 +84,23 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     if options.list {
         return Ok(list::run(options.format.is_json()));
     }
-    let PreparedWorker { spec, root: worker_root, tools, config, servers, .. } =
-        worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
-            .reporting_errors();
     let dirs = options.worker.project.dirs()?;
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);
+    let named = options.session.as_deref().and_then(|name| named_session(&root, name));
+    let resumed = options.resume.clone().or(named.filter(|path| path.exists()));
+    let resumed_from = resumed.map(|name| session_path(&name, &root, None));
+    // The errors of the project are reported before those of the session.
+    let chosen = resumed_from.as_ref().and_then(|path| SessionFile::read(path.as_ref().ok()?).ok()?.worker);
+    let source = chosen.as_deref().map_or(Source::CommandLine, |worker| Source::Session { worker });
+    let PreparedWorker { spec, root: worker_root, tools, config, servers, .. } =
+        worker::open(&options.worker, &options.request, &options.scripts, source)?.reporting_errors();
     let key = api_key(&spec);
     let secrets = secrets(&[], &tools.project().current())?;
     let redaction = Arc::new(Redaction::new(key.as_deref(), secrets.clone()));
     // Read the session before connecting to a server, so that its errors are reported first.
-    let named = options.session.as_deref().and_then(|name| named_session(&root, name));
-    let resumed = options.resume.clone().or(named.filter(|path| path.exists()));
-    let resumed = resumed.map(|name| resume(&name, &root, &redaction)).transpose()?;
-    let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
+    let resumed_from = resumed_from.transpose()?;
+    let resumed = resumed_from.as_deref().map(|path| resume(path, &redaction)).transpose()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
@@ -118,7 +121,10 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let model = worker.model().to_owned();
         let first = Line::header(&root, &spec.name.value, &model);
         let (session, writer) = match resumed {
-            Some((file, session)) => go_on(session, SessionWriter::open(file, redaction), options),
+            Some((file, session)) => {
+                let session = session.continued_by(&spec.name.value);
+                go_on(session, SessionWriter::open(file, redaction), options)
+            }
             None => begin_session(options, &root, first.clone(), redaction),
         };
         let history = if options.no_save { None } else { history() };
@@ -266,9 +272,8 @@ async fn converse(
 }
 
 /// Opens the session to resume.
-fn resume(name: &Path, root: &Path, redaction: &Arc<Redaction>) -> Result<(SessionFile, Session), CliError> {
-    let path = session_path(name, root, None)?;
-    SessionFile::resume(&path, Arc::clone(redaction)).map_err(|error| resume_error(&path, &error))
+fn resume(path: &Path, redaction: &Arc<Redaction>) -> Result<(SessionFile, Session), CliError> {
+    SessionFile::resume(path, Arc::clone(redaction)).map_err(|error| resume_error(path, &error))
 }
 
 /// Returns the history file and creates its folder.

@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::schema::{
     CloseSessionRequest, ListSessionsRequest, ResumeSessionRequest, SetSessionModeRequest,
 };
-use deftool_test_support::server::{Act, Texts as _};
+use deftool_test_support::server::{Act, Received, Texts as _};
 
 use super::*;
 
@@ -69,6 +69,49 @@ async fn modes_are_the_workers_of_the_project() {
     let second = &server.posts()[1];
     assert!(second.texts("system")[0].ends_with("\n\nYou read."));
     assert_eq!(second.texts("user"), ["Write.", "Read."]);
+}
+
+/// A mode is used again if the project still has its worker: by the agent and by `deftool chat`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mode_is_stored_with_its_session() {
+    let server = Server::answering(|_, _| Answer::text("ok"));
+    let project = project();
+    let endpoint = server.endpoint();
+    let arguments = ["--trust", "--endpoint", &endpoint];
+    let stored = Mutex::new(None);
+    connect(&project, &arguments, async |connection, seen| {
+        let session = new_session(connection, project.path("")).await?;
+        let reader = SetSessionModeRequest::new(session.clone(), "reader");
+        connection.send_request(reader).block_task().await?;
+        prompt(connection, seen, &session, "Read.").await;
+        *stored.lock().unwrap() = Some(session);
+        Ok(())
+    })
+    .await;
+    let session = stored.into_inner().unwrap().unwrap();
+    let load = async || {
+        connect(&project, &arguments, async |connection, seen| {
+            let request = LoadSessionRequest::new(session.clone(), project.path(""));
+            let loaded = connection.send_request(request).block_task().await?;
+            let current = loaded.modes.as_ref().map(|_| modes(&json!({ "result": loaded })));
+            assert!(current.is_none_or(|current| current == "reader of writer reader"));
+            prompt(connection, seen, &session, "And now?").await;
+            Ok(())
+        })
+        .await;
+    };
+    let chat =
+        || project.run(&["chat", "Hi.", "--resume", "last", "--trust", "--endpoint", &endpoint]).stderr;
+    load().await;
+    assert!(!chat().contains("note: "));
+    let workers = std::fs::read_to_string(project.path("specs/workers.eld")).unwrap();
+    project.write("specs/workers.eld", workers.replace("[\"read\"]", "[\"gone\"]"));
+    load().await;
+    let note = "note: the worker `reader` of this session no longer exists or has errors; `writer` is used\n";
+    assert!(chat().contains(note));
+    let of_worker = |post: &Received| post.texts("system")[0].rsplit_once('\n').unwrap().1.to_owned();
+    let prompts: Vec<String> = server.posts().iter().map(of_worker).collect();
+    assert_eq!(prompts, ["You read.", "You read.", "You read.", "You write.", "You write."]);
 }
 
 /// The user allows a tool for the session: its next call is not asked about, in another session it is.

@@ -63,9 +63,9 @@ fn a_growing_recording_is_printed_until_its_end() {
         "prompt count",
         "fault  http_503: Loading model",
         "retry  attempt 2: HTTP 503: Loading model",
-        "tool   count {\"text\":\"abc\"} → {\"length\":3}",
-        "tool   count {\"text\":7} → failed: count.text: 7 is not of type \"string\"",
-        "signal done {\"summary\":\"counted\"}",
+        "tool   count text: \"abc\" → {\"length\":3}",
+        "tool   count text: 7 → failed: count.text: 7 is not of type \"string\"",
+        "signal done summary: \"counted\"",
     ];
     assert_eq!(lines, expected);
     assert!(ended.stderr.contains("is not of type \"string\" (0 ms)\n"), "it did not run: {ended:?}");
@@ -95,7 +95,7 @@ fn a_growing_journal_is_printed_until_its_end() {
     let ended = following.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me see. Paid.\n"), "{ended:?}");
     let lines: Vec<&str> = ended.stderr.lines().map(|line| line.split(" (").next().unwrap()).collect();
-    assert_eq!(lines, ["prompt Pay.", "tool   pay {} → \"pay is done\""]);
+    assert_eq!(lines, ["prompt Pay.", "tool   pay → \"pay is done\""]);
     assert!(running.wait_with_output().unwrap().status.success());
 }
 

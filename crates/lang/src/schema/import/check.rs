@@ -15,8 +15,9 @@ use crate::text::SourceId;
 
 /// The rules that apply to definitions in JSON, beside all errors: those about names, descriptions and schemas. The others
 /// are about Lisp, scripts, and conventions for specs.
-const APPLIED: [&Rule; 21] = [
+const APPLIED: [&Rule; 22] = [
     &of_spec::duplicate::DUPLICATE,
+    &of_spec::invalid_name::INVALID_NAME,
     &of_spec::missing_description::MISSING_DESCRIPTION,
     &of_spec::description_is_name::DESCRIPTION_IS_NAME,
     &of_spec::unfinished_description::UNFINISHED_DESCRIPTION,

@@ -1,12 +1,13 @@
 //! One definition to a tool: the envelope of its format, the arguments of its schema, and the rules for specs.
 
 use super::messages;
-use super::model::{Definition, FindingSink, ImportFormat};
+use super::model::{Definition, FindingSink, ImportFormat, Purpose};
 use super::schema::Rewriter;
 use super::{anthropic, gemini, json_schema, mcp, openai, parameters};
 use crate::diagnostic::Diagnostic;
 use crate::schema::to_current_draft;
 use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
+use crate::spec::rules::invalid_name::{ANTHROPIC, EVERY_API, GEMINI, MCP, NameGrammar, OPENAI};
 use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
 use crate::text::Span;
 
@@ -68,5 +69,16 @@ pub(super) fn lower_definition(
         }
         form.extend([keyword("returns", json.span), datum_of_schema(&schema)]);
     }
-    lower_tool(sink.source, list(form, json.span))
+    lower_tool(sink.source, list(form, json.span), names_of(format, sink.purpose))
+}
+
+/// Returns the names of tools that a list in a format may have. A spec may be sent to every API.
+fn names_of(format: ImportFormat, purpose: Purpose) -> &'static NameGrammar {
+    match (purpose, format) {
+        (Purpose::Import, _) | (Purpose::Check, ImportFormat::JsonSchema) => &EVERY_API,
+        (Purpose::Check, ImportFormat::OpenAi | ImportFormat::OpenAiResponses) => &OPENAI,
+        (Purpose::Check, ImportFormat::Anthropic) => &ANTHROPIC,
+        (Purpose::Check, ImportFormat::Gemini) => &GEMINI,
+        (Purpose::Check, ImportFormat::Mcp) => &MCP,
+    }
 }

@@ -33,11 +33,13 @@ rules! {
 use crate::diagnostic::Rule;
 use crate::spec::rules::argument_name::ARGUMENT_NAME;
 use crate::spec::rules::array_without_items::ARRAY_WITHOUT_ITEMS;
+use crate::spec::rules::invalid_name::INVALID_NAME;
 
 /// Returns whether the rule `of_target` duplicates `base`, a rule for all targets, at the same location.
 pub fn repeats(of_target: &Rule, base: &Rule) -> bool {
     let same = [
         (&name_refused::NAME_REFUSED, &ARGUMENT_NAME),
+        (&name_refused::NAME_REFUSED, &INVALID_NAME),
         (&may_be_refused::MAY_BE_REFUSED, &ARRAY_WITHOUT_ITEMS),
     ];
     same.into_iter().any(|(known, its_base)| of_target == known && base == its_base)

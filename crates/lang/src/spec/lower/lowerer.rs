@@ -2,6 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::Origin;
+use crate::spec::rules::invalid_name::{EVERY_API, NameGrammar};
 use crate::text::{Location, SourceId, Span};
 
 /// State and findings while one file is lowered.
@@ -21,6 +22,8 @@ pub(super) struct Lowerer {
     pub(super) is_declared: bool,
     /// Whether the file is Emacs Lisp or Org.
     pub(super) is_code: bool,
+    /// The names that are accepted.
+    pub(super) names: &'static NameGrammar,
 }
 
 impl Lowerer {
@@ -34,6 +37,7 @@ impl Lowerer {
             origin: Origin::Spec,
             is_declared: false,
             is_code: false,
+            names: &EVERY_API,
         }
     }
 

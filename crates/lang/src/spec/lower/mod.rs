@@ -39,6 +39,7 @@ pub use self::worker::is_reserved_param;
 use super::{Definitions, FileKind, Origin, Tool, ToolForms, ToolKind, ToolSelection};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
+use crate::spec::rules::invalid_name::NameGrammar;
 use crate::syntax::rules::not_a_constant::{merge_causes, merge_unknown};
 use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
 use crate::text::{SourceId, Span};
@@ -256,9 +257,13 @@ fn drop_repeated(findings: &mut Vec<Diagnostic>) {
 }
 
 /// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers that have
-/// specs as values. All findings point to byte 0 of `source`.
-pub(crate) fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
-    let mut lowerer = Lowerer::new(source);
+/// specs as values. All findings point to byte 0 of `source`. `names`: the names that are accepted.
+pub(crate) fn lower_tool(
+    source: SourceId,
+    datum: Datum,
+    names: &'static NameGrammar,
+) -> (Option<Tool>, Vec<Diagnostic>) {
+    let mut lowerer = Lowerer { names, ..Lowerer::new(source) };
     let mut kind = ToolKind::Normal;
     let at = lowerer.at(datum.span);
     let DatumKind::List(mut items) = datum.kind else {

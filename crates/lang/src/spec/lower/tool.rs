@@ -176,11 +176,11 @@ impl Lowerer {
         }
     }
 
-    /// Reads a name and reports characters that an API rejects.
+    /// Reads a name and reports it if an API rejects it.
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
         let name = self.take_string("name", value)?;
-        self.findings.extend(rules::invalid_name::check(at, &name));
+        self.findings.extend(rules::invalid_name::check(at, &name, self.names));
         Some(name)
     }
 }

@@ -28,8 +28,8 @@ use self::file::find_script;
 use self::findings::ScriptReporter;
 use self::unused::UnusedScripts;
 use super::cache::Cache;
+use super::extent::Extent;
 use super::model::{CachedTool, Slot, Unit, address};
-use super::named::NamedScripts;
 use super::state::{LoadState, Update};
 use crate::model::{Load, LoadedTool, ScriptState, ToolOrigin};
 use crate::parallel;
@@ -41,25 +41,25 @@ pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;
 pub use types::type_findings;
 
-/// Loads the scripts of the changed normal tools in projects. Reports unused scripts in the projects of `whole`, and those in
-/// `named`.
+/// Loads the scripts of the changed normal tools in projects, except for tools that are only the context of others. Reports
+/// unused scripts in whole projects, and those that the user named.
 pub(super) fn load_scripts(
     cache: &mut Cache,
     load: &mut Load,
     update: &mut Update,
-    (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
+    extent: &Extent<'_>,
     from: &Path,
 ) {
     // Without the other tools it is unknown which scripts are used, and some tools need no scan.
-    let none = (HashSet::new(), NamedScripts::default());
-    let (whole, named) = if cache.selection.is_all() { (whole, named) } else { (&none.0, &none.1) };
+    let none = Extent::default();
+    let extent = if cache.selection.is_all() { extent } else { &none };
     if cache.selection.is_all() && update.has_other_changes {
         let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
-        for root in roots.into_iter().chain(whole.iter().copied()).chain(named.roots()) {
+        for root in roots.into_iter().chain(extent.known.iter().copied()) {
             cache.scan_scripts(root);
         }
     }
-    let looked_up = look_up(cache, load, update, from);
+    let looked_up = look_up(cache, load, update, extent, from);
     let keys = |(slot, cached): &(Slot, Option<CachedTool>)| {
         let loaded = load.tools.get(update.state.position(*slot));
         let candidates = || loaded.map_or_else(Vec::new, |loaded| update.state.candidate_keys(*slot, loaded));
@@ -70,7 +70,7 @@ pub(super) fn load_scripts(
     let has_other_users = update.set_used(used);
     let LoadState { users, unclean, unused, .. } = &mut update.state;
     if has_other_users || update.has_other_changes || unused.is_none() {
-        *unused = Some(UnusedScripts::of(users, (whole, named), cache.snapshot()));
+        *unused = Some(UnusedScripts::of(users, extent, cache.snapshot()));
     }
     let mut reporter = ScriptReporter::new(unused.clone().unwrap_or_default(), from);
     let mut to_report: BTreeMap<Slot, CachedTool> = BTreeMap::new();
@@ -104,7 +104,14 @@ pub(super) fn load_scripts(
 
 /// Looks up the scripts of the changed tools. Those that have none, and those that are reported elsewhere, are not looked
 /// up.
-fn look_up(cache: &Cache, load: &Load, update: &mut Update, from: &Path) -> Vec<(Slot, Option<CachedTool>)> {
+fn look_up(
+    cache: &Cache,
+    load: &Load,
+    update: &mut Update,
+    extent: &Extent<'_>,
+    from: &Path,
+) -> Vec<(Slot, Option<CachedTool>)> {
+    let script_roots = extent.script_roots();
     let Update { state, changed, previous, .. } = update;
     let mut known: Vec<(Slot, Option<CachedTool>)> = Vec::with_capacity(changed.len());
     let mut unknown = Vec::new();
@@ -114,6 +121,10 @@ fn look_up(cache: &Cache, load: &Load, update: &mut Update, from: &Path) -> Vec<
         // An invalid spec is already reported, and a problem with its script may be a consequence.
         let has_script = loaded.tool.kind == ToolKind::Normal && loaded.tool.valid;
         let Some(root) = load.roots.get(&slot.source).filter(|_| has_script) else { continue };
+        // Any tool of the project may use a script that the user named.
+        if state.specs.is_context(slot.source) && !script_roots.contains(&**root) {
+            continue;
+        }
         let key = address(loaded.definition());
         let is_current = previous.get(&key).is_some_and(|cached| cached.is_current(cache, load, from));
         if !is_current {

@@ -10,8 +10,8 @@ use deftool_lang::text::{Location, SourceFile, Span};
 
 use super::file::read_script;
 use crate::load::cache::{Cache, key_of};
+use crate::load::extent::Extent;
 use crate::load::model::{Slot, users_of};
-use crate::load::named::NamedScripts;
 use crate::load::snapshot::Snapshot;
 use crate::model::Load;
 use crate::paths::{display_name, folders_with_scripts, is_test_script, lib_folder, scripts_folder};
@@ -20,21 +20,19 @@ use crate::rules::unused_script;
 /// Unused files, with the stems of their names.
 type Unused = BTreeMap<PathBuf, String>;
 
-/// The unused files of `scripts/`, for each project that is read completely, and those that the user named.
+/// The unused files of `scripts/` in each project, and those that the user named.
 #[derive(Clone, Default)]
 pub(crate) struct UnusedScripts {
     by_root: HashMap<PathBuf, Unused>,
+    /// The projects whose unused files are reported. Those of others are only candidates for tools without a script.
+    whole: HashSet<PathBuf>,
     /// These are reported even in a project with errors.
     named: HashMap<PathBuf, Unused>,
 }
 
 impl UnusedScripts {
     /// Searches for the files without one of `users`, by the keys of their paths.
-    pub(super) fn of(
-        users: &BTreeSet<(u64, Slot)>,
-        (whole, named): (&HashSet<&Path>, &NamedScripts<'_>),
-        snapshot: &Snapshot,
-    ) -> Self {
+    pub(super) fn of(users: &BTreeSet<(u64, Slot)>, extent: &Extent<'_>, snapshot: &Snapshot) -> Self {
         let is_file = |path: &PathBuf| snapshot.listed.get(path).is_some_and(|stamp| stamp.is_file);
         // Test scripts are not used by tools.
         let is_unused = |path: &PathBuf| {
@@ -50,19 +48,20 @@ impl UnusedScripts {
             // Modules may be waiting for their first tool.
             let (lib, of_scripts) = (lib_folder(root), folders_with_scripts(root));
             let is_inside = |folder: &&PathBuf| of_scripts.iter().any(|scripts| folder.starts_with(scripts));
-            let is_wanted = |path: &PathBuf| !path.starts_with(&lib) && named.contains(path);
+            let is_wanted = |path: &PathBuf| !path.starts_with(&lib) && extent.names(path);
             let folders = snapshot.scripts.keys().filter(is_inside);
             (root.to_owned(), folders.flat_map(|folder| unused_in(folder, &is_wanted)).collect())
         };
         Self {
-            by_root: whole.iter().map(of_project).collect(),
-            named: named.roots().into_iter().map(of_named).collect(),
+            by_root: extent.known.iter().map(of_project).collect(),
+            whole: extent.whole.iter().map(|root| root.to_path_buf()).collect(),
+            named: extent.script_roots().into_iter().map(of_named).collect(),
         }
     }
 
     /// Returns the projects whose other scripts are checked, too.
     pub(super) fn roots(&self) -> impl Iterator<Item = &Path> {
-        self.by_root.keys().chain(self.named.keys()).map(PathBuf::as_path)
+        self.whole.iter().chain(self.named.keys()).map(PathBuf::as_path)
     }
 
     /// Removes and returns the unused file with the most similar name to the script of `tool`.
@@ -81,10 +80,11 @@ impl UnusedScripts {
     pub(super) fn report(self, cache: &Cache, load: &mut Load, from: &Path) {
         let mut unused = self.by_root;
         unused.retain(|root, _| {
-            !load.findings.iter().any(|finding| {
-                finding.severity == Severity::Error
-                    && load.root_of(finding.primary.source) == Some(root.as_path())
-            })
+            self.whole.contains(root)
+                && !load.findings.iter().any(|finding| {
+                    finding.severity == Severity::Error
+                        && load.root_of(finding.primary.source) == Some(root.as_path())
+                })
         });
         for (root, files) in unused.into_iter().chain(self.named) {
             let root: Arc<Path> = Arc::from(root);
