@@ -213,7 +213,7 @@ fn one_line(message: &str) -> String {
 
 /// Formats a value as truncated JSON.
 fn shown(value: &Value) -> String {
-    cut(clean(&cut(value, MAX_SHOWN)), MAX_SHOWN)
+    cut(&clean(&cut(value, MAX_SHOWN)), MAX_SHOWN)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 /// Returns a value as text of at most `limit` characters, followed by `…` if there are more, which are not formatted.
-pub fn cut(value: impl Display, limit: usize) -> String {
+pub fn cut(value: &(impl Display + ?Sized), limit: usize) -> String {
     let mut start = Start { text: String::new(), left: limit };
     // The error: there is more.
     if write!(start, "{value}").is_err() {
@@ -48,7 +48,7 @@ mod tests {
         {
             assert_eq!(cut(text, limit), shown);
         }
-        assert_eq!(cut(json!({"a": ["xyz", 1]}), 9), r#"{"a":["xy…"#);
-        assert_eq!(cut(json!({"a": [1]}), usize::MAX), r#"{"a":[1]}"#);
+        assert_eq!(cut(&json!({"a": ["xyz", 1]}), 9), r#"{"a":["xy…"#);
+        assert_eq!(cut(&json!({"a": [1]}), usize::MAX), r#"{"a":[1]}"#);
     }
 }

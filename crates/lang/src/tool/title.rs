@@ -9,7 +9,7 @@ use crate::text::{cut, exact};
 /// Returns a call on one line, as in `find words: "a", limit: 5`, of at most `limit` characters. A person may decide whether
 /// it runs, so the text has an escape for each character that cannot be seen or told apart.
 pub fn call_title(name: &str, arguments: &Value, limit: usize) -> String {
-    cut(exact(&cut(CallTitle { name, arguments }, limit)), limit)
+    cut(&exact(&cut(&CallTitle { name, arguments }, limit)), limit)
 }
 
 struct CallTitle<'c> {

@@ -18,7 +18,7 @@ pub(super) fn show_strings(recorded: &str, now: &str) -> (String, String) {
     let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
     let skipped = common.saturating_sub(BEFORE);
     let from = |text: &str| {
-        let rest = cut(quoted(text.chars().skip(skipped)), MAX_SHOWN);
+        let rest = cut(&quoted(text.chars().skip(skipped)), MAX_SHOWN);
         if skipped == 0 { rest } else { format!("…{rest}") }
     };
     (from(recorded), from(now))
