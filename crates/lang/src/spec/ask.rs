@@ -1,0 +1,85 @@
+//! Asks: prompts, each with the calls that a model should make.
+//!
+//! An ask is an entry of `:asks` of a tool, or a `(defask …)` of the project. Both lower to the same type.
+
+use super::json::Json;
+use crate::text::{SourceId, Span, Spanned};
+
+/// A prompt, and what the model should do in its first reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// The file that contains it.
+    pub source: SourceId,
+    /// Span of the whole entry.
+    pub span: Span,
+    /// The message of the user.
+    pub prompt: Spanned<String>,
+    /// Calls that the model has made after the prompt, with their results. The next reply is judged.
+    pub history: Vec<PastCall>,
+    /// What the model should do.
+    pub expected: ExpectedReply,
+}
+
+/// A call before the judged reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastCall {
+    /// The tool.
+    pub tool: Spanned<String>,
+    /// The arguments, an object.
+    pub arguments: Json,
+    /// The result that the tool gave.
+    pub result: Json,
+}
+
+/// What a reply should contain.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExpectedReply {
+    /// No call at all.
+    NoCall,
+    /// No call of this tool; calls of other tools do not matter.
+    NoCallOf(String),
+    /// These calls, and no other.
+    Calls {
+        /// The calls, at least one.
+        calls: Vec<ExpectedCall>,
+        /// Whether the order matters.
+        is_ordered: bool,
+    },
+}
+
+/// A call that a reply should contain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedCall {
+    /// The tool.
+    pub tool: Spanned<String>,
+    /// The arguments; `None`: any that are valid.
+    pub arguments: Option<Pattern>,
+    /// Arguments that do not matter.
+    pub ignored: Vec<Spanned<String>>,
+}
+
+/// A pattern of a JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern {
+    /// Span in the source.
+    pub span: Span,
+    /// The pattern.
+    pub kind: PatternKind,
+}
+
+/// The kinds of patterns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PatternKind {
+    /// `null`, a boolean, a number or a string.
+    Scalar(Json),
+    /// An array with these elements.
+    Array(Vec<Pattern>),
+    /// An object with these members. Others must have the default of their schema.
+    Object(Vec<(Spanned<String>, Pattern)>),
+    /// `(any …)`: one of these.
+    Any(Vec<Pattern>),
+    /// `(optional …)`: absent, or this.
+    Optional(Box<Pattern>),
+    /// `(schema …)`: a value that is valid under this JSON Schema.
+    Schema(Json),
+}
