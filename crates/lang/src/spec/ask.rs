@@ -2,7 +2,7 @@
 //!
 //! An ask is an entry of `:asks` of a tool, or a `(defask …)` of the project. Both lower to the same type.
 
-use super::json::Json;
+use super::json::{Json, JsonKind, Member};
 use crate::text::{SourceId, Span, Spanned};
 
 /// A prompt, and what the model should do in its first reply.
@@ -82,4 +82,52 @@ pub enum PatternKind {
     Optional(Box<Pattern>),
     /// `(schema …)`: a value that is valid under this JSON Schema.
     Schema(Json),
+}
+
+impl Ask {
+    /// Returns the calls that it expects, none for a negative ask.
+    pub fn calls(&self) -> &[ExpectedCall] {
+        match &self.expected {
+            ExpectedReply::Calls { calls, .. } => calls,
+            ExpectedReply::NoCall | ExpectedReply::NoCallOf(_) => &[],
+        }
+    }
+}
+
+impl Pattern {
+    /// Returns the pattern that only this value matches.
+    pub(crate) fn of_json(json: &Json) -> Self {
+        let kind = match &json.kind {
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
+                PatternKind::Scalar(json.clone())
+            }
+            JsonKind::Array(items) => PatternKind::Array(items.iter().map(Self::of_json).collect()),
+            JsonKind::Object(members) => {
+                let member = |member: &Member| {
+                    let key = Spanned::new(member.key.clone(), member.key_span);
+                    (key, Self::of_json(&member.value))
+                };
+                PatternKind::Object(members.iter().map(member).collect())
+            }
+        };
+        Self { span: json.span, kind }
+    }
+
+    /// Returns the value that the pattern states, `None` if it contains `any`, `optional` or `schema`.
+    pub(crate) fn literal(&self) -> Option<Json> {
+        let kind = match &self.kind {
+            PatternKind::Scalar(json) => return Some(json.clone()),
+            PatternKind::Array(items) => {
+                JsonKind::Array(items.iter().map(Self::literal).collect::<Option<_>>()?)
+            }
+            PatternKind::Object(members) => {
+                let member = |(key, value): &(Spanned<String>, Self)| {
+                    Some(Member { key: key.value.clone(), key_span: key.span, value: value.literal()? })
+                };
+                JsonKind::Object(members.iter().map(member).collect::<Option<_>>()?)
+            }
+            PatternKind::Any(_) | PatternKind::Optional(_) | PatternKind::Schema(_) => return None,
+        };
+        Some(Json { span: self.span, kind })
+    }
 }

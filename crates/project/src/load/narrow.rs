@@ -14,7 +14,7 @@ use super::scripts::{files_of, read_script};
 use crate::model::{Load, ProjectError};
 use crate::paths::{identity, is_script, normalize};
 
-/// Removes from the context files all tools that use none of the scripts, all workers, and the findings elsewhere.
+/// Removes from the context files all tools that use none of the scripts, all workers and asks, and the findings elsewhere.
 /// `whole`: the projects that are read completely, whose findings stay.
 ///
 /// # Errors
@@ -49,6 +49,7 @@ pub(super) fn narrow(
     });
     let is_context = |source: SourceId| levels.context_files.contains_key(&source);
     load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
+    load.project_asks.retain(|ask| !is_context(ask.source));
     let (sources, roots) = (&load.sources, &load.roots);
     load.findings.retain(|finding| {
         let at = finding.primary;

@@ -216,6 +216,7 @@ impl FileParts {
         self.workers.extend(definitions.workers);
         self.mcp_servers.extend(definitions.mcp_servers);
         self.dialects.extend(definitions.dialects);
+        self.asks.extend(definitions.asks);
         self.skipped.extend(definitions.skipped);
         self.wrappers.extend(definitions.wrappers);
         self.preset_tools.extend(definitions.preset_tools);

@@ -190,6 +190,7 @@ impl Specs {
             load.workers.extend_from_slice(&parts.workers);
             load.mcp_servers.extend_from_slice(&parts.mcp_servers);
             load.dialects.extend_from_slice(&parts.dialects);
+            load.project_asks.extend_from_slice(&parts.asks);
             load.findings.extend_from_slice(&parts.findings);
             if !parts.skipped.is_empty()
                 && let Some(root) = self.base.roots.get(id)

@@ -330,8 +330,9 @@ mod tests {
             };
             format!("{} {:?} {tool:?}: {script}", load.sources.describe(at(tool)), loaded.shadowed_by)
         });
+        let asks = load.asks().into_iter().map(|ask| format!("{ask:?}"));
         let sources = load.sources.iter().map(|(_, file)| format!("{} {}", file.name, file.text.len()));
-        findings.chain(tools).chain(sources).collect::<Vec<_>>().join("\n")
+        findings.chain(tools).chain(asks).chain(sources).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the tools of a generation, each with its parameters and its script.
@@ -490,7 +491,7 @@ mod tests {
     /// After random edits, an incremental load has the same result as a full load. `least`: the expected numbers of reused
     /// tools, and of loads made from the load before.
     fn compare_incremental_loads(options: LoadOptions, least: [usize; 2]) {
-        const SPECS: [&str; 20] = [
+        const SPECS: [&str; 23] = [
             "",
             ";; Moves what follows.",
             "\n\n",
@@ -511,6 +512,10 @@ mod tests {
             "(deftool :name \"d\" :description \"d\" :script \"other/d.lua\")\n(defexit :name \"e\" :description \"d\")",
             "(defproject :allow [unused-script])\n;; deftool: allow(missing-script)\n(deftool :name \"f\" :description \"d\")",
             "(defworker :name \"w\" :tools [\"a\" \"z\"] :system \"s\")",
+            "(deftool :name \"c\" :description \"d\" :args ((:name \"x\" :type string))
+               :asks [(\"p\" :call (:x (any \"a\" 1)) :ignore (y)) (\"p\" :call t) (\"q\" :call (:x (optional \"d\")) :history [(a :call (:x 1) :result \"r\")])])",
+            "(defask :prompt \"p\" :calls [(c :call (:x \"a\")) (gone :call t)])\n(defask :prompt \"r\" :call none)",
+            "(defask :prompt \"r\" :calls [(c :call (:x (schema :type string :pattern \"(\"))) (b :call (:z 1))])",
         ];
         const SCRIPTS: [&str; 10] = [
             "return function() return nowhere end",
