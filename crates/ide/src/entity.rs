@@ -149,7 +149,7 @@ pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan>
                 let named = names.filter(|listed| listed.value == *name);
                 named.filter_map(|listed| at(worker.source?, listed.span)).collect::<Vec<_>>()
             };
-            let of_asks = project.load().asks().into_iter().flat_map(|ask| {
+            let of_asks = project.load().written_asks().flat_map(|ask| {
                 let past = ask.history.iter().map(|call| &call.tool);
                 // The call of a tool's own ask has the name in its definition.
                 let calls = ask.calls().iter().map(|call| &call.tool);
@@ -168,7 +168,7 @@ pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan>
                 found.extend(placeholders(project, loaded, name));
                 found.extend(variables(project, loaded, name));
             }
-            for ask in project.load().asks() {
+            for ask in project.load().written_asks() {
                 found.extend(
                     names_in_ask(ask, tool, name).into_iter().filter_map(|span| at(ask.source, span)),
                 );

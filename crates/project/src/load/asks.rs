@@ -17,7 +17,7 @@ use crate::model::{Load, Scope};
 /// Maximum number of suggestions for unknown tools, to limit their cost.
 const MAX_SUGGESTIONS: usize = 20;
 
-/// Reports unknown tools and impossible calls in asks, and removes the `defask` forms with errors. `skipped`: the tools that
+/// Reports unknown tools and impossible calls in asks, and marks the `defask` forms with errors as not valid. `skipped`: the tools that
 /// were not loaded, with their project. `whole`: the projects that are read completely, whose tools are all known.
 pub(super) fn report_asks(
     load: &mut Load,
@@ -26,8 +26,9 @@ pub(super) fn report_asks(
 ) {
     let (mut findings, is_possible) = check_asks(load, skipped, whole);
     load.findings.append(&mut findings);
-    let mut is_possible = is_possible.into_iter();
-    load.project_asks.retain(|_| is_possible.next().unwrap_or_default());
+    for (loaded, is_possible) in load.project_asks.iter_mut().zip(is_possible) {
+        loaded.valid = is_possible;
+    }
 }
 
 /// Returns the findings, and for each `defask` whether it has no errors.
@@ -45,8 +46,9 @@ fn check_asks(
     for ask in with_history {
         check.history(ask);
     }
+    let project_asks = || load.project_asks.iter().map(|loaded| &loaded.ask);
     let mut is_possible = Vec::with_capacity(load.project_asks.len());
-    for ask in &load.project_asks {
+    for ask in project_asks() {
         let reported = check.findings.len();
         check.calls(ask);
         check.history(ask);
@@ -55,7 +57,7 @@ fn check_asks(
     }
     let mut findings = check.findings;
     let mut of_scopes: BTreeMap<Scope, Vec<&Ask>> = BTreeMap::new();
-    for ask in &load.project_asks {
+    for ask in project_asks() {
         of_scopes.entry(load.scope_of(ask.source)).or_default().push(ask);
     }
     findings.extend(of_scopes.into_values().flat_map(repeated_asks));
@@ -65,7 +67,7 @@ fn check_asks(
 /// The tools of a load by scope and name.
 struct Tools<'l> {
     load: &'l Load,
-    by_name: HashMap<(Scope, &'l str), KnownTool<'l>>,
+    by_name: HashMap<Scope, HashMap<&'l str, KnownTool<'l>>>,
 }
 
 struct KnownTool<'l> {
@@ -75,23 +77,23 @@ struct KnownTool<'l> {
 
 impl<'l> Tools<'l> {
     fn of(load: &'l Load) -> Self {
-        let mut by_name = HashMap::new();
+        let mut by_name: HashMap<Scope, HashMap<&str, KnownTool<'_>>> = HashMap::new();
         for loaded in &load.tools {
             let tool = &*loaded.tool;
             let known = KnownTool { tool, checker: OnceCell::new() };
             // A tool that another one replaces is not valid.
-            let key = (load.scope_of(tool.source), tool.name.value.as_str());
+            let (of_scope, name) = (by_name.entry(load.scope_of(tool.source)).or_default(), &*tool.name.value);
             if tool.valid && loaded.shadowed_by.is_none() {
-                by_name.insert(key, known);
+                of_scope.insert(name, known);
             } else {
-                by_name.entry(key).or_insert(known);
+                of_scope.entry(name).or_insert(known);
             }
         }
         Self { load, by_name }
     }
 
     fn get(&self, ask: &Ask, name: &str) -> Option<&KnownTool<'l>> {
-        self.by_name.get(&(self.load.scope_of(ask.source), name))
+        self.by_name.get(&self.load.scope_of(ask.source))?.get(name)
     }
 }
 
@@ -157,8 +159,9 @@ impl Check<'_> {
             return;
         }
         let scope = load.scope_of(ask.source);
-        let similar = self.tools.by_name.keys().filter(|(of, _)| *of == scope).map(|(_, name)| *name);
-        let similar = similar.filter(|_| self.suggested < MAX_SUGGESTIONS);
+        let tools = if self.suggested < MAX_SUGGESTIONS { load.tools.as_slice() } else { &[] };
+        let similar = tools.iter().filter(|loaded| load.scope_of(loaded.tool.source) == scope);
+        let similar = similar.map(|loaded| loaded.tool.name.value.as_str());
         let at = Location { source: ask.source, span: tool.span };
         let text = load.sources.get(at.source).map_or("", |file| tool.span.of(&file.text));
         let written =

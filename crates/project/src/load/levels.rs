@@ -123,7 +123,7 @@ fn preview_uses(load: &Load) -> Vec<(Location, &'static str, &'static str)> {
         (at, "defdialect", DIALECTS_PREVIEW)
     });
     let of_tools = load.tools.iter().filter_map(|loaded| Some((loaded.tool.asks.first()?, ":asks")));
-    let asks = of_tools.chain(load.project_asks.iter().map(|ask| (ask, "defask")));
+    let asks = of_tools.chain(load.project_asks.iter().map(|loaded| (&loaded.ask, "defask")));
     let mut first: BTreeMap<SourceId, (Span, &'static str)> = BTreeMap::new();
     for (ask, name) in asks {
         let here = (ask.prompt.span, name);

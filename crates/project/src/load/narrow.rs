@@ -49,7 +49,7 @@ pub(super) fn narrow(
     });
     let is_context = |source: SourceId| levels.context_files.contains_key(&source);
     load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
-    load.project_asks.retain(|ask| !is_context(ask.source));
+    load.project_asks.retain(|loaded| !is_context(loaded.ask.source));
     let (sources, roots) = (&load.sources, &load.roots);
     load.findings.retain(|finding| {
         let at = finding.primary;
