@@ -92,13 +92,13 @@ impl Lowerer {
             }
         }
         let head = Span::new(span.start as usize, span.start as usize + 1);
+        if !has_prompt && !self.has_error_since(reported) {
+            self.findings.push(missing_key::finding(self.at(head), Plist::ProjectAsk, "prompt"));
+        }
         match (calls, none) {
             (None, None) => self.report_missing_call(Plist::ProjectAsk, head, reported),
             (Some(_), Some(none)) => self.findings.push(wrong::both(self.at(none))),
             (Some(_), None) | (None, Some(_)) => {}
-        }
-        if !has_prompt {
-            self.findings.push(missing_key::finding(self.at(head), Plist::ProjectAsk, "prompt"));
         }
         let prompt = prompt.filter(|_| !self.is_incomplete())?;
         if let Some(ordered) = ordered.filter(|_| expected.len() < 2) {
