@@ -152,10 +152,13 @@ fn tools_with_many_asks() {
     };
     assert_linear("a.eld", 5_000, |many| with(&"(\"Do it.\" :call (:x 1)) ".repeat(many)));
     assert_linear("a.eld", 5_000, |many| {
-        let asks = (0..many).map(|number| format!("(\"Do {number}.\" :call (:y{number} 1) :ignore (z{number})) "));
+        let asks =
+            (0..many).map(|number| format!("(\"Do {number}.\" :call (:y{number} 1) :ignore (z{number})) "));
         with(&asks.collect::<String>())
     });
-    assert_linear("a.eld", 5_000, |many| with(&format!("(\"Do it.\" :call (:x (any {})))", "\"1\" ".repeat(many))));
+    assert_linear("a.eld", 5_000, |many| {
+        with(&format!("(\"Do it.\" :call (:x (any {})))", "\"1\" ".repeat(many)))
+    });
     assert_linear("a.eld", 5_000, |many| {
         let calls = (0..many).map(|number| format!("(b{number} :call t) "));
         format!("(defask :prompt \"p\" :calls [{}] :calls t)", calls.collect::<String>())

@@ -85,9 +85,10 @@ fn words(text: &str) -> String {
 impl<'t> AskChecker<'t> {
     /// Creates the checker of calls of a valid tool.
     pub fn new(tool: &'t Tool) -> Self {
-        let named = tool.arguments.iter().map(|argument| {
-            (argument.name.value.as_str(), (argument, ValueChecker::new(&argument.schema)))
-        });
+        let named = tool
+            .arguments
+            .iter()
+            .map(|argument| (argument.name.value.as_str(), (argument, ValueChecker::new(&argument.schema))));
         Self {
             tool,
             arguments: named.collect(),
@@ -134,11 +135,19 @@ impl<'t> AskChecker<'t> {
         ignored: &[Spanned<String>],
         check: &mut Check<'_>,
     ) {
+        let mut has_unknown = false;
         for (name, pattern) in members {
             match self.arguments.get(name.value.as_str()) {
                 Some((argument, checker)) => check.pattern(&argument.schema, checker, pattern),
-                None => self.report_unknown(name, true, check),
+                None => {
+                    has_unknown = true;
+                    self.report_unknown(name, true, check);
+                }
             }
+        }
+        // A misspelt argument is not missing.
+        if has_unknown {
+            return;
         }
         let named = members.iter().map(|(name, _)| name).chain(ignored);
         let named: HashSet<&str> = named.map(|name| name.value.as_str()).collect();

@@ -54,7 +54,8 @@ pub use lower::{
 };
 pub use nearest::{advice_on_name, nearest};
 pub use preview::{
-    ASKS as ASKS_PREVIEW, DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem,
+    ASKS as ASKS_PREVIEW, DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem,
+    PreviewState, preview_problem,
 };
 pub use rules::invalid_name::is_tool_name;
 pub use selection::ToolSelection;

@@ -159,7 +159,9 @@ fn a_printed_tool_keeps_what_is_not_sent() {
     };
     assert_eq!(again.asks.len(), 3, "{printed}");
     assert_eq!(asks(&again), asks(&tool), "{printed}");
-    for part in ["(any 1 (optional 2) (schema :type integer :enum [3]))", "(\"Three?\" :call ())", ":call (:y [t])"] {
+    for part in
+        ["(any 1 (optional 2) (schema :type integer :enum [3]))", "(\"Three?\" :call ())", ":call (:y [t])"]
+    {
         assert!(asks(&tool).contains(part), "{part}: {printed}");
     }
     assert_eq!(again.overrides[0].description.as_ref().unwrap().value, "Other.", "{printed}");

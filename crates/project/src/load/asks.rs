@@ -82,7 +82,8 @@ impl<'l> Tools<'l> {
             let tool = &*loaded.tool;
             let known = KnownTool { tool, checker: OnceCell::new() };
             // A tool that another one replaces is not valid.
-            let (of_scope, name) = (by_name.entry(load.scope_of(tool.source)).or_default(), &*tool.name.value);
+            let (of_scope, name) =
+                (by_name.entry(load.scope_of(tool.source)).or_default(), &*tool.name.value);
             if tool.valid && loaded.shadowed_by.is_none() {
                 of_scope.insert(name, known);
             } else {
@@ -164,8 +165,7 @@ impl Check<'_> {
         let similar = similar.map(|loaded| loaded.tool.name.value.as_str());
         let at = Location { source: ask.source, span: tool.span };
         let text = load.sources.get(at.source).map_or("", |file| tool.span.of(&file.text));
-        let written =
-            |near: &str| if text.starts_with('"') { quoted(near) } else { near.to_owned() };
+        let written = |near: &str| if text.starts_with('"') { quoted(near) } else { near.to_owned() };
         let message = format!("unknown tool `{name}` in an ask");
         let finding = unknown_name(at, message, name, similar, written);
         self.findings.push(finding);

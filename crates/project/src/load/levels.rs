@@ -129,9 +129,8 @@ fn preview_uses(load: &Load) -> Vec<(Location, &'static str, &'static str)> {
         let here = (ask.prompt.span, name);
         first.entry(ask.source).and_modify(|known| *known = here.min(*known)).or_insert(here);
     }
-    let asks = first.into_iter().map(|(source, (span, name))| {
-        (Location { source, span }, name, ASKS_PREVIEW)
-    });
+    let asks =
+        first.into_iter().map(|(source, (span, name))| (Location { source, span }, name, ASKS_PREVIEW));
     dialects.chain(asks).collect()
 }
 

@@ -190,7 +190,8 @@ impl Specs {
             load.workers.extend_from_slice(&parts.workers);
             load.mcp_servers.extend_from_slice(&parts.mcp_servers);
             load.dialects.extend_from_slice(&parts.dialects);
-            load.project_asks.extend(parts.asks.iter().map(|ask| ProjectAsk { ask: ask.clone(), valid: true }));
+            load.project_asks
+                .extend(parts.asks.iter().map(|ask| ProjectAsk { ask: ask.clone(), valid: true }));
             load.findings.extend_from_slice(&parts.findings);
             if !parts.skipped.is_empty()
                 && let Some(root) = self.base.roots.get(id)

@@ -112,8 +112,7 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
 /// Returns what the asks of the tools touch whose names contain `filter`.
 fn coverage_of(load: &Load, filter: Option<&str>) -> CoverageReport {
     preview::announce(ASKS_PREVIEW, "`--coverage`", load);
-    let is_selected =
-        |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
+    let is_selected = |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
     CoverageReport::of(&ask_coverage(load, is_selected), &load.sources)
 }
 

@@ -5,7 +5,7 @@ use super::plist::Entry;
 use crate::diagnostic::Severity;
 use crate::spec::reference::Plist;
 use crate::spec::rules::wrong_value::{self, ask as wrong};
-use crate::spec::rules::{missing_key, useless_key};
+use crate::spec::rules::{missing_key, unknown_key, useless_key};
 use crate::spec::schema::SchemaPosition;
 use crate::spec::{Ask, ExpectedCall, ExpectedReply, Json, JsonKind, PastCall, Pattern, PatternKind};
 use crate::syntax::{Datum, DatumKind};
@@ -45,18 +45,16 @@ impl Lowerer {
         let reported = self.findings.len();
         let entries = self.read_plist(items, Plist::Ask);
         let is_stated = entries.iter().any(|entry| entry.key == "call");
-        let (mut call, mut ignored, mut history) = (None, None, Vec::new());
+        let (mut call, mut ignored, mut history, mut unknown) = (None, None, Vec::new(), Vec::new());
         for Entry { key, key_span, value } in entries {
             match key.as_str() {
                 "call" => call = self.take_call(value, wrong::CALL),
                 "ignore" => ignored = Some((key_span, self.take_words_of("ignore", value, IGNORED))),
                 "history" => history = self.lower_history(value),
-                _ => self.report_unknown_key(Plist::Ask, &key, key_span),
+                _ => unknown.push((key, key_span)),
             }
         }
-        if !is_stated {
-            self.report_missing_call(Plist::Ask, prompt.span, reported);
-        }
+        self.report_keys(Plist::Ask, unknown, is_stated, (prompt.span, reported));
         let call = call?;
         let ignored = self.useful(ignored, &call);
         let arguments = match call {
@@ -79,7 +77,7 @@ impl Lowerer {
         let place = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
         let (has_prompt, calls, none) = (place("prompt").is_some(), place("calls"), place("call"));
         let ordered = place("ordered");
-        let (mut prompt, mut expected, mut history) = (None, Vec::new(), Vec::new());
+        let (mut prompt, mut expected, mut history, mut unknown) = (None, Vec::new(), Vec::new(), Vec::new());
         let mut is_ordered = false;
         for Entry { key, key_span, value } in entries {
             match key.as_str() {
@@ -88,17 +86,16 @@ impl Lowerer {
                 "call" => drop(self.take_word::<String>(Plist::ProjectAsk, "call", value)),
                 "ordered" => is_ordered = self.take_flag("ordered", &value),
                 "history" => history = self.lower_history(value),
-                _ => self.report_unknown_key(Plist::ProjectAsk, &key, key_span),
+                _ => unknown.push((key, key_span)),
             }
         }
         let head = Span::new(span.start as usize, span.start as usize + 1);
         if !has_prompt && !self.has_error_since(reported) {
             self.findings.push(missing_key::finding(self.at(head), Plist::ProjectAsk, "prompt"));
         }
-        match (calls, none) {
-            (None, None) => self.report_missing_call(Plist::ProjectAsk, head, reported),
-            (Some(_), Some(none)) => self.findings.push(wrong::both(self.at(none))),
-            (Some(_), None) | (None, Some(_)) => {}
+        self.report_keys(Plist::ProjectAsk, unknown, calls.or(none).is_some(), (head, reported));
+        if let (Some(_), Some(none)) = (calls, none) {
+            self.findings.push(wrong::both(self.at(none)));
         }
         let prompt = prompt.filter(|_| !self.is_incomplete())?;
         if let Some(ordered) = ordered.filter(|_| expected.len() < 2) {
@@ -133,19 +130,15 @@ impl Lowerer {
         let reported = self.findings.len();
         let entries = self.read_plist(items, Plist::ExpectedCall);
         let is_stated = entries.iter().any(|entry| entry.key == "call");
-        let (mut call, mut ignored) = (None, None);
+        let (mut call, mut ignored, mut unknown) = (None, None, Vec::new());
         for Entry { key, key_span, value } in entries {
             match key.as_str() {
                 "call" => call = self.take_call(value, wrong::EXPECTED_CALL),
                 "ignore" => ignored = Some((key_span, self.take_words_of("ignore", value, IGNORED))),
-                // Without `:call`, the other keys are probably the arguments.
-                _ if is_stated => self.report_unknown_key(Plist::ExpectedCall, &key, key_span),
-                _ => {}
+                _ => unknown.push((key, key_span)),
             }
         }
-        if !is_stated {
-            self.report_missing_call(Plist::ExpectedCall, tool.span, reported);
-        }
+        self.report_keys(Plist::ExpectedCall, unknown, is_stated, (tool.span, reported));
         let call = call?;
         let ignored = self.useful(ignored, &call);
         let arguments = match call {
@@ -271,11 +264,29 @@ impl Lowerer {
         Vec::new()
     }
 
-    /// Reports that a key with the expected calls is missing, unless an error since `reported` may be the cause.
-    fn report_missing_call(&mut self, plist: Plist, span: Span, reported: usize) {
-        let key = if plist == Plist::ProjectAsk { "calls" } else { "call" };
-        if !self.has_error_since(reported) {
-            self.findings.push(missing_key::finding(self.at(span), plist, key));
+    /// Reports unknown keys, and that the key with the expected calls is missing if it is not `is_stated` and no error since
+    /// `reported` may be the cause.
+    fn report_keys(
+        &mut self,
+        plist: Plist,
+        unknown: Vec<(String, Span)>,
+        is_stated: bool,
+        (span, reported): (Span, usize),
+    ) {
+        let needed = if plist == Plist::ProjectAsk { "calls" } else { "call" };
+        for (key, key_span) in unknown {
+            let at = self.at(key_span);
+            match unknown_key::meant(plist, &key).filter(|_| !is_stated) {
+                Some(meant @ ("call" | "calls")) => {
+                    self.findings.push(missing_key::misspelt(at, plist, meant, &key));
+                }
+                // Without `:call`, the other keys are probably the arguments.
+                _ if plist == Plist::ExpectedCall && !is_stated => {}
+                _ => self.report_unknown_key(plist, &key, key_span),
+            }
+        }
+        if !is_stated && !self.has_error_since(reported) {
+            self.findings.push(missing_key::finding(self.at(span), plist, needed));
         }
     }
 

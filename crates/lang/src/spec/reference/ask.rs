@@ -9,8 +9,7 @@ const HISTORY: Key = key_of(
      The next reply counts.",
 );
 
-const IGNORE: Key =
-    key_of("ignore", KeyValue::Arguments, "Arguments that do not matter, such as `(note)`.");
+const IGNORE: Key = key_of("ignore", KeyValue::Arguments, "Arguments that do not matter, such as `(note)`.");
 
 pub(super) const PROJECT_ASK: [Key; 5] = [
     key_of("prompt", KeyValue::Text, "The message of the user."),

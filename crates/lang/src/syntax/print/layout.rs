@@ -66,12 +66,7 @@ impl Printer<'_> {
                     self.node(inner, closers);
                 }
             }
-            Class::Plist
-            | Class::Data
-            | Class::Call
-            | Class::Entry
-            | Class::Form
-            | Class::Collection => {
+            Class::Plist | Class::Data | Class::Call | Class::Entry | Class::Form | Class::Collection => {
                 self.list(id, class, closers);
             }
         }
@@ -90,12 +85,7 @@ impl Printer<'_> {
                 self.push(prefix(kind));
                 self.tree.children(id).for_each(|inner| self.flat(inner));
             }
-            Class::Plist
-            | Class::Data
-            | Class::Call
-            | Class::Entry
-            | Class::Form
-            | Class::Collection => {
+            Class::Plist | Class::Data | Class::Call | Class::Entry | Class::Form | Class::Collection => {
                 self.push(opener(kind));
                 for (index, item) in self.tree.children(id).enumerate() {
                     self.blanks(index.min(1));

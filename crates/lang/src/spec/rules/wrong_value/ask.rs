@@ -35,7 +35,7 @@ pub(in crate::spec) fn entries(at: Location, key: &str, expected: &str, found: &
     }
 }
 
-/// Reports a value of `:call` that is none of the forms in `expected`.
+/// Reports a value of `:call` that has another form than those in `expected`.
 pub(in crate::spec) fn call(at: Location, expected: &str, found: &Datum) -> Diagnostic {
     let found_word = match &found.kind {
         DatumKind::Symbol(word) => format!("`{word}`"),
