@@ -40,6 +40,9 @@ pub struct Untouched<'l> {
     pub value: Option<&'l Json>,
 }
 
+/// The arguments that the expected calls of a tool state, with their patterns.
+type Stated<'l> = HashMap<&'l str, Vec<&'l Pattern>>;
+
 impl Touched {
     fn add(&mut self, is_touched: bool) {
         self.total += 1;
@@ -49,8 +52,8 @@ impl Touched {
 
 /// Returns what the asks of the selected tools touch. A call that an ask expects touches its tool and the arguments and
 /// values that it states; an ask that expects no call touches nothing.
-pub fn ask_coverage<'l>(load: &'l Load, is_selected: impl Fn(&LoadedTool) -> bool) -> AskCoverage<'l> {
-    let mut stated: HashMap<(Option<&Path>, &str), HashMap<&str, Vec<&Pattern>>> = HashMap::new();
+pub fn ask_coverage(load: &Load, is_selected: impl Fn(&LoadedTool) -> bool) -> AskCoverage<'_> {
+    let mut stated: HashMap<(Option<&Path>, &str), Stated<'_>> = HashMap::new();
     for ask in load.asks() {
         for call in ask.calls() {
             let of_tool = stated.entry((load.root_of(ask.source), call.tool.value.as_str())).or_default();
@@ -72,7 +75,7 @@ pub fn ask_coverage<'l>(load: &'l Load, is_selected: impl Fn(&LoadedTool) -> boo
 
 impl<'l> AskCoverage<'l> {
     /// Adds a tool. `stated`: the patterns of its arguments, if an ask expects a call of it.
-    fn add(&mut self, tool: &'l Tool, stated: Option<&HashMap<&str, Vec<&Pattern>>>) {
+    fn add(&mut self, tool: &'l Tool, stated: Option<&Stated<'_>>) {
         self.tools.add(stated.is_some());
         if stated.is_none() {
             self.untouched.push(Untouched { tool, argument: None, value: None });
@@ -127,7 +130,9 @@ fn collect_scalars(pattern: &Pattern, scalars: &mut HashSet<String>) {
     match &pattern.kind {
         PatternKind::Scalar(json) => drop(scalars.insert(json.to_value().to_string())),
         PatternKind::Array(patterns) | PatternKind::Any(patterns) => {
-            patterns.iter().for_each(|pattern| collect_scalars(pattern, scalars));
+            for pattern in patterns {
+                collect_scalars(pattern, scalars);
+            }
         }
         PatternKind::Optional(pattern) => collect_scalars(pattern, scalars),
         PatternKind::Object(_) | PatternKind::Schema(_) => {}

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use deftool_lang::spec::Json;
 use deftool_lang::text::{Location, Sources, one_line};
 use deftool_project::{AskCoverage, Touched, Untouched};
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl CoverageReport {
                 at: SourceRange::of(at, sources),
                 tool: tool.name.value.clone(),
                 argument: argument.map(|argument| argument.name.value.clone()),
-                value: value.map(|value| value.to_value()),
+                value: value.map(Json::to_value),
             }
         };
         let untouched = untouched.iter().map(part).collect();

@@ -26,6 +26,7 @@ use coverage::CoverageReport;
 use report::{print_list, print_results};
 use run::TestRun;
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. With --quiet, only \
