@@ -163,6 +163,9 @@ fn tools_with_many_asks() {
         let calls = (0..many).map(|number| format!("(b{number} :call t) "));
         format!("(defask :prompt \"p\" :calls [{}] :calls t)", calls.collect::<String>())
     });
+    assert_linear("a.eld", 5_000, |many| {
+        with(&format!("(\"Do it.\" :call (:x {}1{}))", "(any ".repeat(many), ")".repeat(many)))
+    });
     assert_linear("a.eld", 5_000, |many| "(defask :prompt \"p\" :call none)\n".repeat(many));
 }
 

@@ -46,8 +46,22 @@ pub(super) fn check_asks(tool: &Tool, findings: &mut Vec<Diagnostic>) {
         for call in ask.calls() {
             checker.check_call(ask, call, findings);
         }
+        findings.extend(check_ask_schemas(ask));
     }
     findings.extend(repeated_asks(&tool.asks));
+}
+
+/// Checks the schemas in an ask, which need no tool.
+pub fn check_ask_schemas(ask: &Ask) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    for schema in ask.schemas() {
+        let is_plain = matches!(&schema.kind, JsonKind::Object(members) if is_plain(members));
+        if !is_plain {
+            let at = Location { source: ask.source, span: schema.span };
+            check_schema("", at, schema, &mut findings);
+        }
+    }
+    findings
 }
 
 /// Returns findings about asks with the same prompt and history as an earlier one.
@@ -217,7 +231,6 @@ impl Check<'_> {
                 }
             }
             PatternKind::Optional(pattern) => self.pattern(schema, checker, pattern),
-            PatternKind::Schema(own) => self.schema(pattern.span, own),
             PatternKind::Array(items) => {
                 self.type_of(schema, pattern.span, &JsonKind::Array(Vec::new()));
                 let of_items = match get(schema, "items") {
@@ -233,7 +246,8 @@ impl Check<'_> {
                 self.type_of(schema, pattern.span, &JsonKind::Object(Vec::new()));
                 self.members(schema, pattern.span, members);
             }
-            PatternKind::Scalar(_) => {}
+            // A schema is checked alone.
+            PatternKind::Scalar(_) | PatternKind::Schema(_) => {}
         }
     }
 
@@ -276,14 +290,6 @@ impl Check<'_> {
             && !is_of_type(value, name)
         {
             self.report(rules::ask_misfit::of_type(self.at(span), name));
-        }
-    }
-
-    /// Checks the schema in `(schema …)`.
-    fn schema(&mut self, span: Span, schema: &Json) {
-        let is_plain = matches!(&schema.kind, JsonKind::Object(members) if is_plain(members));
-        if !is_plain {
-            check_schema("", self.at(span), schema, self.findings);
         }
     }
 }

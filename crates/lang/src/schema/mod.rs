@@ -38,7 +38,7 @@ mod value_checker;
 mod walk;
 
 pub use arguments::{Arguments, NotAnObject};
-pub use asks::{AskChecker, repeated_asks};
+pub use asks::{AskChecker, check_ask_schemas, repeated_asks};
 pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};

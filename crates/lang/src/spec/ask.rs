@@ -92,6 +92,23 @@ impl Ask {
             ExpectedReply::NoCall | ExpectedReply::NoCallOf(_) => &[],
         }
     }
+
+    /// Returns the schemas in `(schema …)`.
+    pub(crate) fn schemas(&self) -> Vec<&Json> {
+        let mut pending: Vec<&Pattern> =
+            self.calls().iter().filter_map(|call| call.arguments.as_ref()).collect();
+        let mut schemas = Vec::new();
+        while let Some(pattern) = pending.pop() {
+            match &pattern.kind {
+                PatternKind::Scalar(_) => {}
+                PatternKind::Array(patterns) | PatternKind::Any(patterns) => pending.extend(patterns),
+                PatternKind::Object(members) => pending.extend(members.iter().map(|(_, pattern)| pattern)),
+                PatternKind::Optional(pattern) => pending.push(pattern),
+                PatternKind::Schema(schema) => schemas.push(schema),
+            }
+        }
+        schemas
+    }
 }
 
 impl Pattern {

@@ -323,6 +323,8 @@ impl Lowerer {
             }
             DatumKind::List(mut items) => match items.first().map(|first| &first.kind) {
                 Some(DatumKind::Keyword(_)) => Some(self.lower_object(span, items)),
+                // The nesting is too deep, which has been reported.
+                Some(DatumKind::Invalid) => None,
                 Some(DatumKind::Symbol(_)) => {
                     let head = items.remove(0);
                     self.lower_alternatives(span, &head, items)

@@ -1,6 +1,6 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
 use crate::spec::keywords::{self, ValueKind};
-use crate::spec::{Ask, Json, JsonKind, Member, Pattern, PatternKind, Tool};
+use crate::spec::{Ask, Json, JsonKind, Member, Tool};
 use crate::text::{Location, SourceId, Span};
 
 rule! {
@@ -32,15 +32,8 @@ pub(in crate::spec) fn check(tool: &Tool, text: &str, findings: &mut Vec<Diagnos
 
 /// Checks every `:pattern` in an ask.
 pub(in crate::spec) fn check_ask(ask: &Ask, text: &str, findings: &mut Vec<Diagnostic>) {
-    let mut pending: Vec<&Pattern> = ask.calls().iter().filter_map(|call| call.arguments.as_ref()).collect();
-    while let Some(pattern) = pending.pop() {
-        match &pattern.kind {
-            PatternKind::Scalar(_) => {}
-            PatternKind::Array(patterns) | PatternKind::Any(patterns) => pending.extend(patterns),
-            PatternKind::Object(members) => pending.extend(members.iter().map(|(_, pattern)| pattern)),
-            PatternKind::Optional(pattern) => pending.push(pattern),
-            PatternKind::Schema(schema) => check_schema(ask.source, schema, text, findings),
-        }
+    for schema in ask.schemas() {
+        check_schema(ask.source, schema, text, findings);
     }
 }
 
