@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use deftool_lang::spec::reference::{KeyValue, Plist};
-use deftool_lang::spec::{Confirm, Json, JsonKind, Template, Tool, ToolCommand, WorkerSpec};
+use deftool_lang::spec::{
+    Ask, Confirm, Json, JsonKind, PatternKind, Template, Tool, ToolCommand, WorkerSpec,
+};
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState, is_test_script};
 use deftool_script::{Returned, find_requires, module_path, words};
@@ -80,7 +82,14 @@ pub(crate) fn entity_at(project: &Project, path: &Path, offset: usize) -> Option
             let outline = Outline::of(project, path)?;
             let Part { node, role, form } = outline.part_at(offset)?;
             let tool_name = || {
-                let name = outline.value_of(outline.forms.get(form)?.node, "name")?;
+                let is_call = |part: &&Part| {
+                    matches!(part.role, Role::Plist(Plist::ExpectedCall | Plist::PastCall))
+                        && outline.is_inside(part.node, offset)
+                };
+                let name = match outline.form_parts(form).filter(is_call).last() {
+                    Some(call) => outline.tree.children(call.node).next()?,
+                    None => outline.value_of(outline.forms.get(form)?.node, "name")?,
+                };
                 Some(outline.word(name).to_owned())
             };
             let name = outline.word(node).to_owned();
@@ -88,6 +97,10 @@ pub(crate) fn entity_at(project: &Project, path: &Path, offset: usize) -> Option
                 Role::Value(Plist::Tool | Plist::Exit, key) if key.name == "name" => Some(Entity::Tool(name)),
                 Role::Value(Plist::Worker, key) if key.name == "name" => Some(Entity::Worker(name)),
                 Role::Value(_, key) if matches!(key.value, KeyValue::Tools(_)) => Some(Entity::Tool(name)),
+                Role::Tool => Some(Entity::Tool(name)),
+                Role::Value(_, key) if matches!(key.value, KeyValue::Arguments) => {
+                    Some(Entity::Argument { tool: tool_name()?, name })
+                }
                 Role::Value(Plist::Argument, key) if key.name == "name" => {
                     Some(Entity::Argument { tool: tool_name()?, name })
                 }
@@ -125,7 +138,8 @@ pub(crate) fn definitions_of(project: &Project, entity: &Entity) -> Vec<FileSpan
 }
 
 /// Returns the references to an entity in specs and scripts without its definitions: names in workers with quotation
-/// marks, keys of examples and conditions with their colons, placeholders with braces, variables of scripts.
+/// marks, names in asks, keys of examples, asks and conditions with their colons, placeholders with braces, variables of
+/// scripts.
 pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan> {
     let at = |source, span| project.at(Location { source, span });
     match entity {
@@ -135,7 +149,15 @@ pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan>
                 let named = names.filter(|listed| listed.value == *name);
                 named.filter_map(|listed| at(worker.source?, listed.span)).collect::<Vec<_>>()
             };
-            project.load().workers.iter().flat_map(lists).collect()
+            let of_asks = project.load().written_asks().flat_map(|ask| {
+                let past = ask.history.iter().map(|call| &call.tool);
+                // The call of a tool's own ask has the name in its definition.
+                let calls = ask.calls().iter().map(|call| &call.tool);
+                let written = past.chain(calls.filter(|tool| ask.span.contains(tool.span)));
+                let named = written.filter(|tool| tool.value == *name);
+                named.filter_map(|tool| at(ask.source, tool.span)).collect::<Vec<_>>()
+            });
+            project.load().workers.iter().flat_map(lists).chain(of_asks).collect()
         }
         Entity::Argument { tool, name } => {
             let mut found = Vec::new();
@@ -146,10 +168,32 @@ pub(crate) fn references_of(project: &Project, entity: &Entity) -> Vec<FileSpan>
                 found.extend(placeholders(project, loaded, name));
                 found.extend(variables(project, loaded, name));
             }
+            for ask in project.load().written_asks() {
+                found.extend(
+                    names_in_ask(ask, tool, name).into_iter().filter_map(|span| at(ask.source, span)),
+                );
+            }
             found
         }
         Entity::Worker(_) => Vec::new(),
     }
+}
+
+/// Returns the names in an ask that name an argument of a tool.
+fn names_in_ask(ask: &Ask, tool: &str, name: &str) -> Vec<Span> {
+    let mut found = Vec::new();
+    for call in ask.calls().iter().filter(|call| call.tool.value == tool) {
+        let stated = match call.arguments.as_ref().map(|pattern| &pattern.kind) {
+            Some(PatternKind::Object(members)) => members.as_slice(),
+            _ => &[],
+        };
+        let names = stated.iter().map(|(name, _)| name).chain(&call.ignored);
+        found.extend(names.filter(|stated| stated.value == name).map(|stated| stated.span));
+    }
+    for call in ask.history.iter().filter(|call| call.tool.value == tool) {
+        found.extend(call.arguments.get(name).map(|member| member.key_span));
+    }
+    found
 }
 
 /// Returns the keys of examples and conditions that name an argument.

@@ -48,7 +48,7 @@ fn in_spec(project: &Project, path: &Path, offset: usize, target: Target) -> Opt
         Role::Value(_, key) if matches!(key.value, KeyValue::Rules) => rule_doc(outline.word(node))?,
         Role::Value(Plist::Argument | Plist::Schema, key) if key.name != "name" => key.doc.to_owned(),
         Role::Value(_, key) if matches!(key.value, KeyValue::Words(_)) => key.doc.to_owned(),
-        Role::Value(..) | Role::CallKey => match entity_at(project, path, offset)? {
+        Role::Value(..) | Role::CallKey | Role::Tool => match entity_at(project, path, offset)? {
             Entity::Tool(name) => tool_doc(project.tools_called(&name).next()?, target),
             Entity::Argument { tool, name } => {
                 let loaded = project.tools_called(&tool).next()?;

@@ -34,6 +34,8 @@ pub(crate) enum Role {
     Key(Plist, Option<&'static Key>),
     /// The value of a key, or an element of it.
     Value(Plist, &'static Key),
+    /// The name of a tool, at the head of a call.
+    Tool,
     /// A list that maps names to plists.
     Names(Plist),
     /// A list that maps arguments of the tool to values.
@@ -136,7 +138,9 @@ impl Outline {
         match role {
             Role::Plist(plist) => {
                 let head = self.tree.children(node).take(skipped.min(1));
-                parts.extend(head.map(|head| (head, Role::Head, 0)));
+                let is_call = matches!(plist, Plist::ExpectedCall | Plist::PastCall);
+                let of_head = if is_call { Role::Tool } else { Role::Head };
+                parts.extend(head.map(|head| (head, of_head, 0)));
                 let mut of = None;
                 for child in children.skip(skipped) {
                     if self.is_key(child) {
@@ -149,10 +153,11 @@ impl Outline {
                 }
             }
             Role::Value(plist, of) => {
-                let is_code = self.is_call(node);
+                let is_code = self.is_call(node) && !matches!(of.value, KeyValue::Arguments);
                 for child in children.skip(usize::from(is_code)) {
                     parts.push(match of.value {
                         KeyValue::Plists(inner) | KeyValue::VectorOf(inner) => self.plist(child, inner),
+                        KeyValue::Entries(inner) => (child, Role::Plist(inner), 1),
                         KeyValue::Calls => (child, Role::Call, 0),
                         KeyValue::Confirm if self.tree.kind(child) == Kind::List => (child, Role::Call, 0),
                         _ => (child, Role::Value(plist, of), 0),
@@ -179,7 +184,7 @@ impl Outline {
                     parts.push(if is_name { (child, Role::Name, 0) } else { self.plist(child, inner) });
                 }
             }
-            Role::Name | Role::Head | Role::Key(..) | Role::CallKey | Role::CallValue(_) => {}
+            Role::Name | Role::Head | Role::Tool | Role::Key(..) | Role::CallKey | Role::CallValue(_) => {}
         }
     }
 
@@ -187,6 +192,7 @@ impl Outline {
         match of.value {
             KeyValue::Plist(inner) => self.plist(node, inner),
             KeyValue::Named(inner) => (node, Role::Names(inner), 0),
+            KeyValue::Call(_) if self.tree.kind(node) == Kind::List => (node, Role::Call, 0),
             _ => (node, Role::Value(plist, of), 0),
         }
     }

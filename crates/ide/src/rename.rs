@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Group, Severity, apply_fixes};
-use deftool_lang::spec::{Origin, ToolKind, is_tool_name};
+use deftool_lang::spec::{FileKind, Origin, ToolKind, is_tool_name};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState};
@@ -167,6 +167,9 @@ impl Rename {
             format!(":{new}")
         } else if written == old && Language::of(&path) == Some(Language::Script) {
             new.to_owned()
+        } else if written == old && !FileKind::of_name(&path.to_string_lossy()).is_code() {
+            // A symbol in an ask. In Emacs Lisp, it could be a variable.
+            if is_symbol(new) { new.to_owned() } else { quoted(new) }
         } else if let Some(end @ ("}" | "?}")) = written.strip_prefix(&format!("{{{old}")) {
             format!("{{{new}{end}")
         } else {
@@ -243,6 +246,11 @@ impl Rename {
         }
         Ok(())
     }
+}
+
+/// Whether a name is read as a symbol, and not as a number or a constant.
+fn is_symbol(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && !matches!(name, "t" | "nil")
 }
 
 fn name_of(entity: &Entity) -> &str {

@@ -43,7 +43,7 @@ pub enum SymbolKind {
     Function,
     /// A variable in a script.
     Variable,
-    /// A test in a test script.
+    /// A test in a test script, or an ask of the project.
     Test,
 }
 
@@ -52,7 +52,7 @@ pub fn symbols(project: &Project, path: &Path) -> Vec<Symbol> {
     let Some(outline) = Outline::of(project, path) else { return Vec::new() };
     let symbol = |list, kind| {
         let span = outline.span(list);
-        let name = outline.value_of(list, "name");
+        let name = outline.value_of(list, "name").or_else(|| outline.value_of(list, "prompt"));
         Symbol {
             name: name.map_or_else(String::new, |name| outline.word(name).to_owned()),
             kind,
@@ -67,6 +67,7 @@ pub fn symbols(project: &Project, path: &Path) -> Vec<Symbol> {
             Plist::Worker => SymbolKind::Worker,
             Plist::Mcp => SymbolKind::Mcp,
             Plist::Dialect | Plist::Project => SymbolKind::Project,
+            Plist::ProjectAsk => SymbolKind::Test,
             _ => SymbolKind::Tool,
         };
         let arguments =

@@ -51,13 +51,17 @@ pub fn tokens(project: &Project, path: &Path) -> Vec<Token> {
         let node = part.node;
         let kind = match (part.role, outline.tree.kind(node)) {
             (_, Kind::List | Kind::Vector) => None,
+            // The prompt of an ask is a string.
+            (Role::Head, Kind::String) => Some(TokenKind::String),
             (Role::Head, _) => Some(TokenKind::Head),
+            (Role::Tool, _) => Some(TokenKind::Tool),
             (Role::Key(_, Some(_)), _) => Some(TokenKind::Key),
             (Role::CallKey | Role::Name, Kind::Keyword) => Some(TokenKind::Argument),
             (Role::Value(plist, key), kind) => match (plist, key.value) {
                 (Plist::Tool | Plist::Exit, KeyValue::Text) if key.name == "name" => Some(TokenKind::Tool),
                 (_, KeyValue::Tools(_)) => Some(TokenKind::Tool),
                 (Plist::Argument, KeyValue::Text) if key.name == "name" => Some(TokenKind::Argument),
+                (_, KeyValue::Arguments) => Some(TokenKind::Argument),
                 (_, KeyValue::Type) => Some(TokenKind::Type),
                 (
                     _,

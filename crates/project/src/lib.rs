@@ -26,10 +26,12 @@
 //! |---|---|
 //! | `model` | the result of a load, its options and errors |
 //! | `load` | finding and reading files, the cache of unchanged files, findings of scripts |
+//! | `coverage` | what asks touch |
 //! | `permissions` | what scripts request and what the user trusts |
 //! | `generation` | the immutable version that a request uses |
 //! | `watch` | file notifications, reloading, and which version of a tool stays current |
 
+mod coverage;
 mod generation;
 mod load;
 mod mcp;
@@ -40,6 +42,7 @@ mod permissions;
 pub mod rules;
 mod watch;
 
+pub use coverage::{AskCoverage, Touched, Untouched, ask_coverage};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
     FoundFiles, ProjectGlob, SourceText, TestScript, find_projects, find_root, find_tests, has_specs, load,

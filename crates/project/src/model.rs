@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
 use deftool_lang::spec::{
-    Api, DialectSpec, Json, McpServer, ProjectSettings, Tool, ToolForms, ToolSelection, WorkerSpec,
+    Api, Ask, DialectSpec, Json, McpServer, ProjectSettings, Tool, ToolForms, ToolSelection, WorkerSpec,
 };
 use deftool_lang::text::{Location, MoveSpans, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
@@ -205,6 +205,8 @@ pub struct Load {
     pub mcp_servers: Vec<McpServer>,
     /// Dialects.
     pub dialects: Vec<DialectSpec>,
+    /// The `defask` forms.
+    pub(crate) project_asks: Vec<ProjectAsk>,
     /// The declared heads of tool forms in Emacs Lisp.
     pub tool_forms: ToolForms,
     /// The preview features that each project enables.
@@ -229,6 +231,21 @@ impl Load {
 
     pub(crate) fn shared_valid_tools(&self) -> impl Iterator<Item = &Arc<LoadedTool>> {
         self.tools.iter().filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none())
+    }
+
+    /// Returns the asks of the valid tools and the valid `defask` forms, in source order.
+    pub fn asks(&self) -> Vec<&Ask> {
+        let of_tools = self.valid_tools().flat_map(|loaded| &loaded.tool.asks);
+        let of_project = self.project_asks.iter().filter(|loaded| loaded.valid).map(|loaded| &loaded.ask);
+        let mut asks: Vec<&Ask> = of_tools.chain(of_project).collect();
+        asks.sort_by_key(|ask| (ask.source, ask.span));
+        asks
+    }
+
+    /// Returns all asks that could be read, also impossible ones and those of tools with errors, in no order.
+    pub fn written_asks(&self) -> impl Iterator<Item = &Ask> {
+        let of_tools = self.tools.iter().flat_map(|loaded| &loaded.tool.asks);
+        of_tools.chain(self.project_asks.iter().map(|loaded| &loaded.ask))
     }
 
     /// Returns whether there are no definitions, no scripts that the user named, and no errors that could hide one.
@@ -311,6 +328,14 @@ impl Load {
         self.findings
             .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
     }
+}
+
+/// A `defask` form.
+#[derive(Debug, Clone)]
+pub(crate) struct ProjectAsk {
+    pub(crate) ask: Ask,
+    /// Whether a valid reply can meet it.
+    pub(crate) valid: bool,
 }
 
 /// The sources in which the names of tools must be different.

@@ -132,6 +132,7 @@ macro_rules! pages {
 }
 
 pages! {
+    asks,
     call,
     chat,
     check,

@@ -143,6 +143,33 @@ fn lists_with_many_tools_and_arguments() {
 }
 
 #[test]
+fn tools_with_many_asks() {
+    let with = |asks: &str| {
+        format!(
+            "(deftool :name \"a\" :description \"{}\" :args ((:name \"x\" :description \"An x.\" :type integer)) :asks [{asks}])",
+            "Do it again. ".repeat(20)
+        )
+    };
+    assert_linear("a.eld", 5_000, |many| with(&"(\"Do it.\" :call (:x 1)) ".repeat(many)));
+    assert_linear("a.eld", 5_000, |many| {
+        let asks =
+            (0..many).map(|number| format!("(\"Do {number}.\" :call (:y{number} 1) :ignore (z{number})) "));
+        with(&asks.collect::<String>())
+    });
+    assert_linear("a.eld", 5_000, |many| {
+        with(&format!("(\"Do it.\" :call (:x (any {})))", "\"1\" ".repeat(many)))
+    });
+    assert_linear("a.eld", 5_000, |many| {
+        let calls = (0..many).map(|number| format!("(b{number} :call t) "));
+        format!("(defask :prompt \"p\" :calls [{}] :calls t)", calls.collect::<String>())
+    });
+    assert_linear("a.eld", 5_000, |many| {
+        with(&format!("(\"Do it.\" :call (:x {}1{}))", "(any ".repeat(many), ")".repeat(many)))
+    });
+    assert_linear("a.eld", 5_000, |many| "(defask :prompt \"p\" :call none)\n".repeat(many));
+}
+
+#[test]
 fn nested_allows() {
     assert_linear("a.el", 2_000, |many| {
         let allows = "(progn\n;; deftool: allow(missing-description)\n".repeat(many);

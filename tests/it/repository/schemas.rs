@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::support::project::{Ended, Project};
 
 const SPEC: &str = r#"(deftool :name "count" :description "Count the characters." :args ((:name "text" :type string :description "A text."))
- :accepts [(:text "a") (:args (:text "ab") :returns 3)] :rejects [(:text 1)])
+ :accepts [(:text "a") (:args (:text "ab") :returns 3)] :rejects [(:text 1)]
+ :asks [("How long is this word?" :call t)])
 (deftool :name "Broken" :desciption "Break." :args ((:name "x" :type strng)) :allow (:read ["notes/"]))
 (deftool :name "picture" :description "Return a picture." :args ())
 (defexit :name "done" :description "End the work." :args ((:name "note" :type string :optional t :description "A note.")))
@@ -63,7 +64,7 @@ fn json_outputs_match_their_schemas() {
     let run = |arguments: &[&str]| json(&project.run(arguments));
     check("check", [run(&["check", "--format", "json"])]);
     check("check-diff", [run(&["check", "--diff", "--unsafe-fixes", "--format", "json"])]);
-    check("test", [run(&["test", "--format", "json"])]);
+    check("test", [run(&["test", "--format", "json"]), run(&["test", "--coverage", "--format", "json"])]);
     let calls = [r#"{"text": "a"}"#, r#"{"text": "!"}"#, r#"{"text": 1}"#];
     check("call", calls.map(|arguments| run(&["call", "count", arguments, "--json"])));
     check("tools", [run(&["tools", "--json"])]);

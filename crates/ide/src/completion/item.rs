@@ -106,7 +106,12 @@ pub(super) fn value_snippet(key: &Key) -> String {
         KeyValue::Type => format!("${{1|{}|}}", types().join(",")),
         KeyValue::List | KeyValue::Tools(_) => String::from("[\"$1\"]"),
         KeyValue::Rules | KeyValue::Statuses | KeyValue::WordList(_) => String::from("[$1]"),
-        KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews => String::from("($1)"),
+        KeyValue::Plist(_) | KeyValue::Named(_) | KeyValue::Previews | KeyValue::Arguments => {
+            String::from("($1)")
+        }
+        KeyValue::Entries(Plist::Ask) => String::from("[(\"$1\" :call ${2:t})]"),
+        KeyValue::Entries(_) => String::from("[($1 :call ${2:t})]"),
+        KeyValue::Call(_) => String::from("${1:t}"),
         KeyValue::Plists(Plist::Argument) => {
             String::from("((:name \"$1\" :type ${2:string} :description \"$3\"))")
         }

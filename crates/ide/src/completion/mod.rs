@@ -65,6 +65,7 @@ impl Completer<'_> {
             None => self.forms(),
             Some(Part { node, role, form }) => match role {
                 Role::Head => self.forms(),
+                Role::Tool => self.tools(ToolKind::Normal, self.outline.span(node)),
                 Role::Key(plist, _) => self.keys(plist, self.list_of(node), self.outline.span(node)),
                 Role::Plist(plist) => self.in_plist(node, plist),
                 Role::Value(_, key) => self.value(key, node),
@@ -132,6 +133,7 @@ impl Completer<'_> {
                 }
                 Plist::Exit => " :name \"$1\"\n :description \"$2\"",
                 Plist::Project => " :allow [$1]",
+                Plist::ProjectAsk => " :prompt \"$1\"\n :calls [($2 :call ${3:t})]",
                 _ => " :name \"$1\"",
             };
             let closer = if opener.is_empty() { "" } else { ")" };
@@ -149,6 +151,14 @@ impl Completer<'_> {
 
     fn in_plist(&self, list: NodeId, plist: Plist) -> Vec<Completion> {
         let before = self.outline.child_before(list, self.offset);
+        match plist {
+            Plist::ExpectedCall | Plist::PastCall if before.is_none() => {
+                return self.tools(ToolKind::Normal, self.here());
+            }
+            // The prompt comes first.
+            Plist::Ask if before.is_none() => return Vec::new(),
+            _ => {}
+        }
         let key = before.and_then(|before| {
             let part = self.outline.parts.iter().find(|part| part.node == before)?;
             if let Role::Key(_, key) = part.role { key } else { None }
@@ -246,7 +256,7 @@ impl Completer<'_> {
             words.iter().map(|word| plain(word, kind, word, key.doc, replaces)).collect::<Vec<_>>()
         };
         match key.value {
-            KeyValue::Words(known) => words(known, CompletionKind::Value),
+            KeyValue::Words(known) | KeyValue::Call(known) => words(known, CompletionKind::Value),
             KeyValue::Dialect => {
                 let load = self.project.load();
                 let own = load.dialects.iter().map(|dialect| dialect.name.value.as_str());

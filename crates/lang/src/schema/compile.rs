@@ -2,16 +2,17 @@
 
 use serde_json::Value;
 
+use super::asks::check_asks;
 use super::confirm::{check_confirm, compile_confirm};
 use super::examples::{check_calls, check_defaults, span_at};
 use super::locate::locate_near;
 use super::plain::is_plain;
+use super::problems::{check_patterns, check_schema, report};
 use super::target::{Target, description_for, emit_definition};
-use super::walk::{schemas_of, schemas_under};
-use super::{ArgumentValidator, SchemaError, ToolEntry, cost, ecma, references, rules};
+use super::walk::schemas_of;
+use super::{ArgumentValidator, ToolEntry, cost, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::keywords::{self, ValueKind};
-use crate::spec::{Api, JsonKind, Member, Tool};
+use crate::spec::{Api, Tool};
 use crate::text::Location;
 
 /// Compiles `tool`. A keyword that is not valid JSON Schema is sent but not enforced.
@@ -46,7 +47,7 @@ pub fn compile_tool_for(api: Api, tool: &Tool) -> Option<ToolEntry> {
     Some(entry)
 }
 
-/// Checks the schema of `tool`, its defaults, its confirmation conditions and its examples.
+/// Checks the schema of `tool`, its defaults, its confirmation conditions, its examples and its asks.
 pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let is_plain = tool.arguments.iter().all(|argument| is_plain(&argument.schema));
@@ -56,25 +57,15 @@ pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
     check_defaults(tool, &mut findings);
     check_confirm(tool, &mut findings);
     check_returns(tool, &mut findings);
+    check_asks(tool, &mut findings);
     findings
 }
 
 /// Checks the schema of the results, and the results in `:accepts`.
 fn check_returns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let Some(returns) = &tool.returns else { return };
-    let schema = returns.to_value();
     let at = |span| Location { source: tool.source, span };
-    if let Some(excess) = cost::excess(&schema) {
-        return findings.push(rules::costly_schema::finding(at(returns.span), &excess));
-    }
-    let (validator, problems) = ArgumentValidator::compile_lenient(&tool.name.value, schema.clone());
-    if let JsonKind::Object(members) = &returns.kind {
-        check_patterns(tool, schemas_under(members), findings);
-    }
-    for problem in &problems {
-        let text = schema.pointer(&problem.path).and_then(Value::as_str);
-        findings.extend(report(at(span_at(returns, &problem.path)), problem, text, false));
-    }
+    let Some(validator) = check_schema(&tool.name.value, at(returns.span), returns, findings) else { return };
     for result in tool.accepts.iter().filter_map(|sample| sample.returns.as_ref()) {
         if let Some((pointer, violation)) = validator.first_violation(&result.to_value()) {
             let location = at(span_at(result, &pointer));
@@ -94,51 +85,11 @@ fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let (entry, problems) = ToolEntry::lenient(tool.kind, definition, tool.timeout);
     let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     let has_lost_references = !findings.is_empty();
-    check_patterns(tool, schemas_of(tool).map(|(_, schema)| schema), findings);
+    check_patterns(tool.source, schemas_of(tool).map(|(_, schema)| schema), findings);
     for problem in &problems {
         let text = parameters.pointer(&problem.path).and_then(Value::as_str);
         let at = Location { source: tool.source, span: locate_near(tool, &problem.path) };
         findings.extend(report(at, problem, text, has_lost_references));
     }
     check_calls(tool, &entry.validator, findings);
-}
-
-/// Reports patterns that are not valid in ECMA-262, even if the validator accepts them.
-fn check_patterns<'t>(
-    tool: &Tool,
-    schemas: impl Iterator<Item = &'t [Member]>,
-    findings: &mut Vec<Diagnostic>,
-) {
-    for member in schemas.flatten().filter(|member| member.key == "pattern") {
-        if let Some(problem) = member.value.as_str().and_then(ecma::problem) {
-            let location = Location { source: tool.source, span: member.span() };
-            findings.push(rules::invalid_pattern::finding(location, &problem));
-        }
-    }
-}
-
-/// Returns the finding for a validator error, unless another rule already reports it. `text` is the rejected string.
-fn report(
-    location: Location,
-    problem: &SchemaError,
-    text: Option<&str>,
-    has_lost_references: bool,
-) -> Option<Diagnostic> {
-    // `/properties/x/enum/0`: skip the index to get the keyword.
-    let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
-    let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
-    match keywords::find(last).map(|_| last) {
-        Some("pattern") if text.is_some_and(|text| ecma::problem(text).is_none()) => {
-            Some(rules::invalid_pattern::unsupported(location))
-        }
-        Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
-        // All other keyword values were checked during lowering, as were the schemas in a plist.
-        Some(_) => None,
-        None if has_lost_references
-            || keywords::find(parent).is_some_and(|keyword| keyword.value_kind == ValueKind::Named) =>
-        {
-            None
-        }
-        None => Some(rules::invalid_schema::finding(location, problem)),
-    }
 }

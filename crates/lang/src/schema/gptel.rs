@@ -124,6 +124,7 @@ pub fn lost_in_gptel(tool: &Tool) -> Vec<String> {
         ("returns", is_lost(tool.returns.is_some())),
         ("accepts", is_lost(!tool.accepts.is_empty())),
         ("rejects", is_lost(!tool.rejects.is_empty())),
+        ("asks", is_lost(!tool.asks.is_empty())),
         ("targets", !tool.overrides.is_empty()),
     ];
     let keys: Vec<String> =

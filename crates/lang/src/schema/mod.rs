@@ -11,6 +11,7 @@
 //! arguments that a model or a client damaged without loss.
 
 mod arguments;
+mod asks;
 mod compare;
 mod compile;
 mod confirm;
@@ -25,6 +26,7 @@ mod import;
 mod locate;
 mod plain;
 mod pointer;
+mod problems;
 mod references;
 mod repair;
 pub mod rules;
@@ -36,6 +38,7 @@ mod value_checker;
 mod walk;
 
 pub use arguments::{Arguments, NotAnObject};
+pub use asks::{AskChecker, check_ask_schemas, repeated_asks};
 pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};

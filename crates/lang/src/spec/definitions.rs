@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::ask::Ask;
 use super::dialect::DialectSpec;
 use super::tool::{Tool, ToolKind};
 use super::tool_forms::{ToolForm, Wrapper};
@@ -19,6 +20,8 @@ pub struct Definitions {
     pub mcp_servers: Vec<McpServer>,
     /// Dialects, in source order.
     pub dialects: Vec<DialectSpec>,
+    /// The `defask` forms, in source order.
+    pub asks: Vec<Ask>,
     /// Silenced and raised rules, in source order.
     pub settings: Vec<ProjectSettings>,
     /// Functions and macros that make tools, and are not declared in `:tool-forms`.
@@ -35,7 +38,8 @@ impl Definitions {
         let tools = self.tools.iter().map(|tool| tool.span);
         let workers = self.workers.iter().map(|worker| worker.span);
         let servers = self.mcp_servers.iter().map(|server| server.span);
-        let others = servers.chain(self.dialects.iter().map(|dialect| dialect.span));
+        let asks = self.asks.iter().map(|ask| ask.span);
+        let others = servers.chain(self.dialects.iter().map(|dialect| dialect.span)).chain(asks);
         tools.chain(workers).chain(others).chain(self.settings.iter().map(|settings| settings.span)).collect()
     }
 
@@ -45,6 +49,7 @@ impl Definitions {
         self.workers.retain(|worker| keep(worker.span));
         self.mcp_servers.retain(|server| keep(server.span));
         self.dialects.retain(|dialect| keep(dialect.span));
+        self.asks.retain(|ask| keep(ask.span));
         self.settings.retain(|settings| keep(settings.span));
         self.wrappers.retain(|wrapper| keep(wrapper.span()));
         self.preset_tools.retain(|name| keep(name.span));

@@ -6,7 +6,8 @@
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, ValueKind};
 use super::{
-    Argument, CommandInput, Confirm, Effect, Include, SampleCall, Template, Tool, ToolCommand, ToolKind,
+    Argument, Ask, CommandInput, Confirm, Effect, ExpectedCall, ExpectedReply, Include, PastCall, Pattern,
+    PatternKind, SampleCall, Template, Tool, ToolCommand, ToolKind,
 };
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
@@ -92,7 +93,8 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     }
     let accepts: Vec<Datum> = tool.accepts.iter().map(datum_of_sample).collect();
     let rejects: Vec<Datum> = tool.rejects.iter().map(datum_of_json).collect();
-    for (key, examples) in [("accepts", accepts), ("rejects", rejects)] {
+    let asks: Vec<Datum> = tool.asks.iter().map(datum_of_ask).collect();
+    for (key, examples) in [("accepts", accepts), ("rejects", rejects), ("asks", asks)] {
         if !examples.is_empty() {
             entry(key, datum(DatumKind::Vector(examples), tool.span));
         }
@@ -136,6 +138,65 @@ fn datum_of_sample(sample: &SampleCall) -> Datum {
     let span = arguments.span;
     let (arguments, returns) = (datum_of_json(arguments), datum_of_json(returns));
     list(vec![keyword("args", span), arguments, keyword("returns", returns.span), returns], span)
+}
+
+/// Builds `("prompt" :call …)`.
+fn datum_of_ask(ask: &Ask) -> Datum {
+    let mut items = vec![string(&ask.prompt), keyword("call", ask.span)];
+    match &ask.expected {
+        ExpectedReply::NoCall | ExpectedReply::NoCallOf(_) => items.push(list(Vec::new(), ask.span)),
+        // An ask of a tool has one call.
+        ExpectedReply::Calls { calls, .. } => {
+            for ExpectedCall { arguments, ignored, .. } in calls.iter().take(1) {
+                items.push(arguments.as_ref().map_or_else(|| symbol("t", ask.span), datum_of_pattern));
+                if !ignored.is_empty() {
+                    let names = ignored.iter().map(string).collect();
+                    items.extend([keyword("ignore", ask.span), list(names, ask.span)]);
+                }
+            }
+        }
+    }
+    if !ask.history.is_empty() {
+        let calls = ask.history.iter().map(datum_of_past_call).collect();
+        items.extend([keyword("history", ask.span), datum(DatumKind::Vector(calls), ask.span)]);
+    }
+    list(items, ask.span)
+}
+
+fn datum_of_past_call(call: &PastCall) -> Datum {
+    let PastCall { tool, arguments, result } = call;
+    let (arguments, result) = (datum_of_json(arguments), datum_of_json(result));
+    let span = arguments.span;
+    list(
+        vec![string(tool), keyword("call", span), arguments, keyword("result", result.span), result],
+        tool.span.to(span),
+    )
+}
+
+fn datum_of_pattern(pattern: &Pattern) -> Datum {
+    let span = pattern.span;
+    let form = |head: &str, values: Vec<Datum>| {
+        list(std::iter::once(symbol(head, span)).chain(values).collect(), span)
+    };
+    match &pattern.kind {
+        PatternKind::Scalar(json) => datum_of_json(json),
+        PatternKind::Array(items) => {
+            datum(DatumKind::Vector(items.iter().map(datum_of_pattern).collect()), span)
+        }
+        PatternKind::Object(members) => list(
+            members
+                .iter()
+                .flat_map(|(key, value)| [keyword(&key.value, key.span), datum_of_pattern(value)])
+                .collect(),
+            span,
+        ),
+        PatternKind::Any(values) => form("any", values.iter().map(datum_of_pattern).collect()),
+        PatternKind::Optional(value) => form("optional", vec![datum_of_pattern(value)]),
+        PatternKind::Schema(Json { kind: JsonKind::Object(members), .. }) => {
+            form("schema", schema_entries(members))
+        }
+        PatternKind::Schema(json) => form("schema", vec![datum_of_json(json)]),
+    }
 }
 
 /// Builds `(:name "…" :type … …)`.

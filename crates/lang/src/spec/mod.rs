@@ -3,6 +3,7 @@
 //! Input is the text of one file; output is its [`Definitions`] and findings. A tool with an error is kept and marked
 //! as invalid, so that its name is available to later checks. This module reads no files and no scripts.
 
+mod ask;
 mod bios;
 mod command;
 pub(crate) mod confirm;
@@ -30,6 +31,7 @@ mod units;
 mod value;
 mod worker;
 
+pub use ask::{Ask, ExpectedCall, ExpectedReply, PastCall, Pattern, PatternKind};
 pub use bios::{BiosPiece, Placeholder, bios_pieces};
 pub use command::{
     BEGINS_WITH_DASH, CommandInput, FilledCommand, Placeholder as CommandPlaceholder, Template, ToolCommand,
@@ -52,7 +54,8 @@ pub use lower::{
 };
 pub use nearest::{advice_on_name, nearest};
 pub use preview::{
-    DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem, PreviewState, preview_problem,
+    ASKS as ASKS_PREVIEW, DIALECTS as DIALECTS_PREVIEW, PREVIEWS, PreviewFeature, PreviewProblem,
+    PreviewState, preview_problem,
 };
 pub use rules::invalid_name::is_tool_name;
 pub use selection::ToolSelection;

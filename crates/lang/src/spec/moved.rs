@@ -1,7 +1,8 @@
-//! Tools at another place in their file.
+//! Tools at another place in their file, with their asks.
 //!
 //! Each type lists all of its fields, so that a new one with spans is not forgotten.
 
+use super::ask::{Ask, ExpectedCall, ExpectedReply, PastCall, Pattern, PatternKind};
 use super::command::{CommandInput, ToolCommand};
 use super::confirm::Confirm;
 use super::json::{Json, JsonKind, Member};
@@ -35,6 +36,7 @@ impl MoveSpans for Tool {
             returns,
             accepts,
             rejects,
+            asks,
             overrides,
             valid: _,
         } = self;
@@ -54,6 +56,7 @@ impl MoveSpans for Tool {
         returns.move_spans(by);
         accepts.move_spans(by);
         rejects.move_spans(by);
+        asks.move_spans(by);
         overrides.move_spans(by);
     }
 }
@@ -84,6 +87,54 @@ impl MoveSpans for SampleCall {
         let Self { arguments, returns } = self;
         arguments.move_spans(by);
         returns.move_spans(by);
+    }
+}
+
+impl MoveSpans for Ask {
+    fn move_spans(&mut self, by: i32) {
+        let Self { source: _, span, prompt, history, expected } = self;
+        span.move_spans(by);
+        prompt.move_spans(by);
+        history.move_spans(by);
+        match expected {
+            ExpectedReply::NoCall | ExpectedReply::NoCallOf(_) => {}
+            ExpectedReply::Calls { calls, is_ordered: _ } => calls.move_spans(by),
+        }
+    }
+}
+
+impl MoveSpans for PastCall {
+    fn move_spans(&mut self, by: i32) {
+        let Self { tool, arguments, result } = self;
+        tool.move_spans(by);
+        arguments.move_spans(by);
+        result.move_spans(by);
+    }
+}
+
+impl MoveSpans for ExpectedCall {
+    fn move_spans(&mut self, by: i32) {
+        let Self { tool, arguments, ignored } = self;
+        tool.move_spans(by);
+        arguments.move_spans(by);
+        ignored.move_spans(by);
+    }
+}
+
+impl MoveSpans for Pattern {
+    fn move_spans(&mut self, by: i32) {
+        self.span.move_spans(by);
+        match &mut self.kind {
+            PatternKind::Scalar(json) | PatternKind::Schema(json) => json.move_spans(by),
+            PatternKind::Array(patterns) | PatternKind::Any(patterns) => patterns.move_spans(by),
+            PatternKind::Object(members) => {
+                for (key, pattern) in members {
+                    key.move_spans(by);
+                    pattern.move_spans(by);
+                }
+            }
+            PatternKind::Optional(pattern) => pattern.move_spans(by),
+        }
     }
 }
 

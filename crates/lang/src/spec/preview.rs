@@ -27,7 +27,7 @@ pub enum PreviewState {
 }
 
 /// All preview features, including those that are stable or retired.
-pub static PREVIEWS: [PreviewFeature; 2] = [
+pub static PREVIEWS: [PreviewFeature; 3] = [
     PreviewFeature {
         name: "script-types",
         description: "`check --types` checks the types of scripts with the program `deftool-analyze`.",
@@ -40,10 +40,19 @@ pub static PREVIEWS: [PreviewFeature; 2] = [
         since: "0.1.0",
         state: PreviewState::Preview,
     },
+    PreviewFeature {
+        name: ASKS,
+        description: "`:asks` of a tool and `defask` hold prompts with the calls that a model should make.",
+        since: "0.1.0",
+        state: PreviewState::Preview,
+    },
 ];
 
 /// The preview feature of `defdialect`.
 pub const DIALECTS: &str = "dialects";
+
+/// The preview feature of `:asks` and `defask`.
+pub const ASKS: &str = "asks";
 
 /// The reason why a name enables no feature.
 #[derive(Debug, Clone, PartialEq, Eq)]

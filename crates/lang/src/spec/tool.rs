@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::ask::Ask;
 use super::command::ToolCommand;
 use super::confirm::Confirm;
 use super::json::{Json, Member};
@@ -117,6 +118,8 @@ pub struct Tool {
     pub accepts: Vec<SampleCall>,
     /// Arguments that its schema must reject, as objects.
     pub rejects: Vec<Json>,
+    /// Prompts, each with the call that a model should make. They are never sent.
+    pub asks: Vec<Ask>,
     /// Overrides for some targets.
     pub overrides: Vec<TargetOverride>,
     /// Whether the form has no errors; only a valid tool is compiled, called or offered to a model.
@@ -151,6 +154,7 @@ impl Tool {
             returns: None,
             accepts: Vec::new(),
             rejects: Vec::new(),
+            asks: Vec::new(),
             overrides: Vec::new(),
             valid: true,
         }

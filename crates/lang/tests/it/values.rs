@@ -122,6 +122,8 @@ fn a_printed_tool_keeps_what_is_not_sent() {
     let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm (:when (:x [1 :null]) (:x 5)) :include t
       :args ((:name \"x\" :type integer :description \"It.\"))
       :accepts [(:x 1) (:args (:x 2) :returns 3)] :rejects [nil (:x [:null :json-false t 1.5 \"s\" (:y nil)])]
+      :asks [(\"One?\" :call (:x (any 1 (optional 2) (schema :type integer :enum [3]))) :ignore (x))
+             (\"Two?\" :call t :history [(b :call (:y [t]) :result \"r\") (c :result nil)]) (\"Three?\" :call nil)]
       :targets (:gemini (:description \"Other.\")))";
     let tool = lowered(text);
     assert_eq!((tool.accepts.len(), tool.rejects.len(), tool.overrides.len()), (2, 2, 1));
@@ -150,5 +152,17 @@ fn a_printed_tool_keeps_what_is_not_sent() {
     };
     assert_eq!(samples(&again), samples(&tool), "{printed}");
     assert_eq!(values(&again.rejects), values(&tool.rejects), "{printed}");
+    // The text has the asks without their spans.
+    let asks = |tool: &deftool_lang::spec::Tool| {
+        let text = lexpr::to_string_custom(&Value::from(tool), lexpr::print::Options::elisp()).unwrap();
+        text.split_once(":asks").unwrap().1.to_owned()
+    };
+    assert_eq!(again.asks.len(), 3, "{printed}");
+    assert_eq!(asks(&again), asks(&tool), "{printed}");
+    for part in
+        ["(any 1 (optional 2) (schema :type integer :enum [3]))", "(\"Three?\" :call ())", ":call (:y [t])"]
+    {
+        assert!(asks(&tool).contains(part), "{part}: {printed}");
+    }
     assert_eq!(again.overrides[0].description.as_ref().unwrap().value, "Other.", "{printed}");
 }

@@ -6,13 +6,13 @@
 //! Errors cannot be silenced, because a tool with an error is not sent. A denied finding counts as an error in `check`
 //! ([`LoadOptions::raises_denied`]), but the tool stays valid. Findings about directives have levels, too.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Group, Rule, Severity};
 use deftool_lang::spec::rules::preview_form;
-use deftool_lang::spec::{DIALECTS_PREVIEW, ProjectSettings};
+use deftool_lang::spec::{ASKS_PREVIEW, DIALECTS_PREVIEW, ProjectSettings};
 use deftool_lang::text::{Location, SourceId, Span, Spanned};
 
 use super::directives::{Allow, read_script_allows};
@@ -47,13 +47,13 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     load.findings.extend(wrong);
     load.previews = previews(&levels.settings, &load.roots);
     load.settings = Arc::from(levels.settings.as_slice());
-    let unannounced = load.dialects.iter().filter(|dialect| {
-        let root = load.roots.get(&dialect.source).cloned();
-        !load.previews.contains(&(root, DIALECTS_PREVIEW.to_owned()))
+    let unannounced = preview_uses(load).into_iter().filter(|(at, _, preview)| {
+        let root = load.roots.get(&at.source).cloned();
+        levels.is_in_scope(*at) && !load.previews.contains(&(root, (*preview).to_owned()))
     });
-    let places = unannounced.map(|dialect| Location { source: dialect.source, span: dialect.name.span });
-    let places = places.filter(|at| levels.is_in_scope(*at));
-    load.findings.extend(places.map(|at| preview_form(at, "defdialect", DIALECTS_PREVIEW)));
+    let unannounced: Vec<_> =
+        unannounced.map(|(at, name, preview)| preview_form(at, name, preview)).collect();
+    load.findings.extend(unannounced);
     load.sort_findings();
     let findings = std::mem::take(&mut load.findings);
     let (project_levels, mut directive_findings) = ProjectLevels::read(&levels.settings, &load.roots, &known);
@@ -114,6 +114,24 @@ pub(super) fn apply_to_script(
         !settings().any(|settings| names(&settings.allow, finding))
     });
     findings
+}
+
+/// Returns the dialects and the first ask of each file, with what is written there and the preview feature.
+fn preview_uses(load: &Load) -> Vec<(Location, &'static str, &'static str)> {
+    let dialects = load.dialects.iter().map(|dialect| {
+        let at = Location { source: dialect.source, span: dialect.name.span };
+        (at, "defdialect", DIALECTS_PREVIEW)
+    });
+    let of_tools = load.tools.iter().filter_map(|loaded| Some((loaded.tool.asks.first()?, ":asks")));
+    let asks = of_tools.chain(load.project_asks.iter().map(|loaded| (&loaded.ask, "defask")));
+    let mut first: BTreeMap<SourceId, (Span, &'static str)> = BTreeMap::new();
+    for (ask, name) in asks {
+        let here = (ask.prompt.span, name);
+        first.entry(ask.source).and_modify(|known| *known = here.min(*known)).or_insert(here);
+    }
+    let asks =
+        first.into_iter().map(|(source, (span, name))| (Location { source, span }, name, ASKS_PREVIEW));
+    dialects.chain(asks).collect()
 }
 
 /// Returns the preview features that each project enables.

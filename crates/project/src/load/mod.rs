@@ -3,6 +3,7 @@
 //! [`load_with`] reads everything once. A [`Cache`] reuses unchanged files, and a [`LoadState`] what was found in the previous
 //! load. File stamps and snapshots are part of this module, because the cache compares them.
 
+mod asks;
 mod below;
 mod bios;
 mod cache;
@@ -141,6 +142,7 @@ pub(crate) fn load_with_cache(
 fn report_across(load: &mut Load, loose: Loose, state: &LoadState, extent: &Extent<'_>) {
     let Loose { skipped, wrappers, preset_tools, long_results } = loose;
     report_wrappers(load, &wrappers);
+    asks::report_asks(load, &skipped, &extent.known);
     load.findings.extend(state.names.findings().cloned());
     names::report_duplicate_workers(load);
     names::report_unknown_worker_tools(load, (&state.specs, &state.names), &skipped, &extent.known);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::spec::{DialectSpec, McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
+use deftool_lang::spec::{Ask, DialectSpec, McpServer, Tool, ToolForms, ToolKind, WorkerSpec, Wrapper};
 use deftool_lang::text::{SourceFile, SourceId, Sources, Span, Spanned};
 use deftool_script::{LoadError, Module, Require, Script, TestUses, test_uses};
 
@@ -36,6 +36,7 @@ pub(super) struct FileParts {
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
     pub(super) dialects: Vec<DialectSpec>,
+    pub(super) asks: Vec<Ask>,
     /// Functions and macros that make tools, and are not declared.
     pub(super) wrappers: Vec<Wrapper>,
     /// The tools that presets of gptel name.

@@ -53,6 +53,7 @@ pub(super) fn narrow(
     });
     let is_context = |source: SourceId| levels.context_files.contains_key(&source);
     load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
+    load.project_asks.retain(|loaded| !is_context(loaded.ask.source));
     load.mcp_servers.retain(|server| !is_context(server.source));
     load.dialects.retain(|dialect| !is_context(dialect.source));
     let (sources, roots) = (&load.sources, &load.roots);

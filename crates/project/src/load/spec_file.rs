@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::INVALID_PATTERN;
-use deftool_lang::schema::{Target, check_list, check_tool, list_places, longest_returned_string};
+use deftool_lang::schema::{
+    Target, check_ask_schemas, check_list, check_tool, list_places, longest_returned_string,
+};
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes, unknown_key_among};
 use deftool_lang::spec::{Definitions, FileKind, Tool, ToolForms, ToolSelection, lower_unknown};
 use deftool_lang::syntax::parse;
@@ -149,6 +151,9 @@ fn load_text(load: &mut SpecFile, damage: Option<&Diagnostic>, reading: &Reading
         all_checked.extend(checked);
         tools.push(loaded);
     }
+    for ask in &definitions.asks {
+        all_checked.extend(without_lone(check_ask_schemas(ask), &lone));
+    }
     findings.append(&mut all_checked);
     for form in known.iter().take(reused) {
         tools.push(Arc::clone(&form.tool));
@@ -192,13 +197,18 @@ fn check_alone(tool: &mut Tool, lone: &[Span]) -> Vec<Diagnostic> {
     let mut findings = unknown_targets(tool);
     // Errors in the form itself are already reported.
     if tool.valid {
-        let mut checked = check_tool(tool);
-        checked.retain(|finding| {
-            *finding.rule != INVALID_PATTERN || !contains_lone_backslash(lone, finding.primary.span)
-        });
+        let mut checked = without_lone(check_tool(tool), lone);
         tool.valid = !checked.iter().any(|finding| finding.severity == Severity::Error);
         findings.append(&mut checked);
     }
+    findings
+}
+
+/// Returns the findings without those of patterns with a lone backslash.
+fn without_lone(mut findings: Vec<Diagnostic>, lone: &[Span]) -> Vec<Diagnostic> {
+    findings.retain(|finding| {
+        *finding.rule != INVALID_PATTERN || !contains_lone_backslash(lone, finding.primary.span)
+    });
     findings
 }
 
@@ -216,6 +226,7 @@ impl FileParts {
         self.workers.extend(definitions.workers);
         self.mcp_servers.extend(definitions.mcp_servers);
         self.dialects.extend(definitions.dialects);
+        self.asks.extend(definitions.asks);
         self.skipped.extend(definitions.skipped);
         self.wrappers.extend(definitions.wrappers);
         self.preset_tools.extend(definitions.preset_tools);

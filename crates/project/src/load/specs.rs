@@ -16,7 +16,7 @@ use super::model::{Slot, SpecFile};
 use super::read::{Known, SourceText, read_source};
 use super::snapshot::Snapshot;
 use super::spec_file::Reading;
-use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError, Scope};
+use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectAsk, ProjectError, Scope};
 use crate::paths::{display_name, is_code, is_tool_list, normalize};
 use crate::{parallel, rules};
 
@@ -201,6 +201,8 @@ impl Specs {
             load.workers.extend_from_slice(&parts.workers);
             load.mcp_servers.extend_from_slice(&parts.mcp_servers);
             load.dialects.extend_from_slice(&parts.dialects);
+            load.project_asks
+                .extend(parts.asks.iter().map(|ask| ProjectAsk { ask: ask.clone(), valid: true }));
             load.findings.extend_from_slice(&parts.findings);
             if !parts.skipped.is_empty()
                 && let Some(root) = self.base.roots.get(id)

@@ -251,6 +251,7 @@ fn drop_authority(tool: &mut Tool) -> Vec<&'static str> {
         (":returns", all.returns.is_some()),
         (":accepts", !all.accepts.is_empty()),
         (":rejects", !all.rejects.is_empty()),
+        (":asks", !all.asks.is_empty()),
         (":targets", !all.overrides.is_empty()),
     ];
     *tool = Tool {

@@ -1,5 +1,6 @@
 //! `deftool test`: checks spec examples against their schemas and runs script tests. Uses no model.
 
+mod coverage;
 mod junit;
 mod report;
 mod run;
@@ -10,17 +11,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use deftool_lang::spec::ASKS_PREVIEW;
 use deftool_project::{
-    Input, Load, display_name, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs,
+    Input, Load, LoadedTool, ask_coverage, display_name, find_root, find_tests, is_test_script, load,
+    load_specs, resolve_inputs,
 };
 
 use crate::cli::options::{FormatOptions, ProjectOptions, parse_duration};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::{CommandDirs, refuse_nothing, with_projects_below};
+use crate::cli::project::preview;
 use crate::cli::terminal::output::eprint_error;
+use coverage::CoverageReport;
 use report::{print_list, print_results};
 use run::TestRun;
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox. With --quiet, only \
@@ -29,6 +35,7 @@ failures are printed.
 Examples:
   deftool test
   deftool test --filter weather --watch
+  deftool test --coverage
   deftool test scripts/weather_test.lua")]
 pub(in crate::cli) struct TestOptions {
     /// Spec files, scripts, folders or projects [default: the project around the current folder, and those below it]
@@ -44,6 +51,9 @@ pub(in crate::cli) struct TestOptions {
     /// Run again after each change; without paths and a filter, also report changed tools, permissions and warnings
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,
+    /// List the tools, arguments and values that no ask touches
+    #[arg(long, conflicts_with_all = ["list", "watch"])]
+    pub(in crate::cli) coverage: bool,
     /// Time limit of one script test
     #[arg(long, hide_short_help = true, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
@@ -70,6 +80,10 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         let message = "--list supports only `--format` human and json";
         return Err(CliError::Usage(String::from(message)));
     }
+    if options.coverage && options.format.value == TestFormat::Junit {
+        let message = "--coverage supports only `--format` human and json";
+        return Err(CliError::Usage(String::from(message)));
+    }
     let selection = TestSelection::of(&options.paths, &dirs)?;
     if options.watch {
         return watch::run(options, &dirs, selection);
@@ -84,7 +98,8 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         print_list(&run, &load.sources, options.format.value);
         return Ok(if run.errors.is_empty() { Exit::Clean } else { Exit::Failed });
     }
-    print_results(&run, &load.sources, options.format.value);
+    let coverage = options.coverage.then(|| coverage_of(&load, options.filter.as_deref()));
+    print_results(&run, coverage.as_ref(), &load.sources, options.format.value);
     Ok(match () {
         () if run.summary.fails() => Exit::Failed,
         () if run.results.is_empty() => {
@@ -93,6 +108,13 @@ pub(in crate::cli) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         }
         () => Exit::Clean,
     })
+}
+
+/// Returns what the asks of the tools touch whose names contain `filter`.
+fn coverage_of(load: &Load, filter: Option<&str>) -> CoverageReport {
+    preview::announce(ASKS_PREVIEW, "`--coverage`", load);
+    let is_selected = |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
+    CoverageReport::of(&ask_coverage(load, is_selected), &load.sources)
 }
 
 /// Runs the examples, then the tests, or only lists them. Returns `None` if nothing matches the filter.

@@ -4,9 +4,12 @@ use std::fmt::Write;
 
 use deftool_lang::diagnostic::render::{JsonFinding, json_report, junit_xml};
 use deftool_lang::text::{Sources, count, one_line};
+use deftool_project::Touched;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::TestFormat;
+use super::coverage::CoverageReport;
 use super::junit::suites;
 use super::run::{Failure, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
 use crate::cli::terminal::output::{
@@ -14,18 +17,27 @@ use crate::cli::terminal::output::{
 };
 
 /// Writes the results to stdout and, except for JSON, a summary to stderr.
-pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
+pub(super) fn print_results(
+    run: &TestRun,
+    coverage: Option<&CoverageReport>,
+    sources: &Sources,
+    format: TestFormat,
+) {
     match format {
         TestFormat::Human => {
             print_styled(&lines(run));
             print_findings(&run.errors, sources);
+            print_styled(&coverage.map_or_else(String::new, CoverageReport::lines));
             eprint_progress(&describe(&run.summary));
+            if let Some(coverage) = coverage {
+                eprint_progress(&coverage.describe());
+            }
             if run.results.is_empty() && run.summary.without_examples > 0 {
                 eprint_progress(EXAMPLES_HELP);
             }
         }
         TestFormat::Json => {
-            print_json(&JsonRun::of(run, sources), true);
+            print_json(&JsonRun::of(run, coverage, sources), true);
         }
         TestFormat::Junit => {
             print(&junit_xml(&suites(run, sources)));
@@ -56,7 +68,7 @@ fn title(test: &TestResult, at: &SourceRange) -> String {
 
 /// Prints the results as one line of JSON.
 pub(super) fn print_json_line(run: &TestRun, sources: &Sources) {
-    print_json(&JsonRun::of(run, sources), false);
+    print_json(&JsonRun::of(run, None, sources), false);
 }
 
 /// Explains how to write examples.
@@ -142,6 +154,44 @@ struct JsonRun<'r> {
     findings: Vec<JsonFinding>,
     /// The number of results.
     summary: TestSummary,
+    /// What asks touch; only with `--coverage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<JsonCoverage<'r>>,
+}
+
+/// The member `coverage`.
+#[derive(Serialize)]
+struct JsonCoverage<'r> {
+    /// The tools that an ask expects a call of.
+    tools: JsonTouched,
+    /// The arguments that an expected call states.
+    arguments: JsonTouched,
+    /// The values in `:enum` that an expected call states.
+    values: JsonTouched,
+    /// What no ask touches. The parts of something that is untouched are not listed.
+    untouched: Vec<JsonUntouched<'r>>,
+}
+
+/// How many of something asks touch.
+#[derive(Serialize)]
+struct JsonTouched {
+    /// Those that are touched.
+    touched: usize,
+    /// All.
+    total: usize,
+}
+
+/// A tool, an argument of a touched tool, or a value of a touched argument.
+#[derive(Serialize)]
+struct JsonUntouched<'r> {
+    tool: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argument: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'r Value>,
+    /// The location of its definition.
+    #[serde(flatten)]
+    range: JsonRange<'r>,
 }
 
 /// The output of `--list --format json`.
@@ -252,11 +302,30 @@ struct JsonViolation<'r> {
 }
 
 impl<'r> JsonRun<'r> {
-    fn of(run: &'r TestRun, sources: &'r Sources) -> Self {
+    fn of(run: &'r TestRun, coverage: Option<&'r CoverageReport>, sources: &'r Sources) -> Self {
         Self {
             results: run.results.iter().map(JsonResult::of).collect(),
             findings: json_report(&run.errors, sources).findings,
             summary: run.summary,
+            coverage: coverage.map(JsonCoverage::of),
+        }
+    }
+}
+
+impl<'r> JsonCoverage<'r> {
+    fn of(coverage: &'r CoverageReport) -> Self {
+        let touched = |Touched { touched, total }: Touched| JsonTouched { touched, total };
+        let untouched = coverage.untouched.iter().map(|part| JsonUntouched {
+            tool: &part.tool,
+            argument: part.argument.as_deref(),
+            value: part.value.as_ref(),
+            range: JsonRange::of(&part.at),
+        });
+        Self {
+            tools: touched(coverage.tools),
+            arguments: touched(coverage.arguments),
+            values: touched(coverage.values),
+            untouched: untouched.collect(),
         }
     }
 }

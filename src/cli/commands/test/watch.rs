@@ -56,7 +56,7 @@ pub(super) fn run(
             print_json_line(&run, &load.sources);
             return describe(&run.summary);
         }
-        print_results(&run, &load.sources, format);
+        print_results(&run, None, &load.sources, format);
         // The summary was already printed.
         String::new()
     };

@@ -15,6 +15,8 @@ rules! {
     rejected_example_passes: REJECTED_EXAMPLE_PASSES,
     confirm_pattern: CONFIRM_PATTERN,
     confirm_never: CONFIRM_NEVER,
+    ask_misfit: ASK_MISFIT,
+    prompt_in_description: PROMPT_IN_DESCRIPTION,
     refused_by_target: REFUSED_BY_TARGET,
     may_be_refused: MAY_BE_REFUSED,
     dropped_by_target: DROPPED_BY_TARGET,

@@ -19,15 +19,17 @@ pub(super) enum Form {
     Worker,
     Mcp,
     Dialect,
+    Ask,
     Project,
 }
 
-pub(super) const FORMS: [(&str, Form); 11] = [
+pub(super) const FORMS: [(&str, Form); 12] = [
     ("deftool", Form::Tool(ToolKind::Normal)),
     ("defexit", Form::Tool(ToolKind::Exit)),
     ("defworker", Form::Worker),
     ("defmcp", Form::Mcp),
     ("defdialect", Form::Dialect),
+    ("defask", Form::Ask),
     ("defproject", Form::Project),
     ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
     ("llm-make-tool", Form::Tool(ToolKind::Normal)),
@@ -51,6 +53,7 @@ pub(in crate::spec) fn plist_of_form(head: &str) -> Option<Plist> {
         Form::Worker => Some(Plist::Worker),
         Form::Mcp => Some(Plist::Mcp),
         Form::Dialect => Some(Plist::Dialect),
+        Form::Ask => Some(Plist::ProjectAsk),
         Form::Project => Some(Plist::Project),
         Form::Collection => None,
     }
@@ -76,7 +79,9 @@ pub(in crate::spec) fn layout_of(head: &str, forms: &ToolForms) -> Option<FormLa
     let (form, skip) = known_form(head, forms)?;
     Some(match form {
         Form::Collection => FormLayout::Definition,
-        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Dialect | Form::Project => FormLayout::Keys { skip },
+        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Dialect | Form::Ask | Form::Project => {
+            FormLayout::Keys { skip }
+        }
     })
 }
 
@@ -237,7 +242,9 @@ pub(super) fn form_of(
                 }
                 // `(gptel-make-tool "name" …)` is a mistake, not a declaration.
                 Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
-                Form::Worker | Form::Mcp | Form::Dialect | Form::Project => second == Some(Kind::Keyword),
+                Form::Worker | Form::Mcp | Form::Dialect | Form::Ask | Form::Project => {
+                    second == Some(Kind::Keyword)
+                }
             };
             let evaluation = if is_function(name, forms) { Evaluation::Evaluated } else { Evaluation::Data };
             (has_keys || is_call || !in_code).then_some(SpecForm {

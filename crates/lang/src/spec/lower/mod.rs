@@ -1,6 +1,7 @@
 //! Syntax tree to definitions.
 
 mod argument;
+mod ask;
 mod collection;
 mod command;
 mod confirm;
@@ -219,6 +220,9 @@ fn completed(
     for tool in &definitions.tools {
         rules::lone_backslash::check(tool, text, &mut findings);
     }
+    for ask in &definitions.asks {
+        rules::lone_backslash::check_ask(ask, text, &mut findings);
+    }
     fixes::complete_fixes(&mut findings, text, tree, kind);
     findings
 }
@@ -272,9 +276,11 @@ pub(crate) fn lower_tool(
     if let Some(Datum { kind: DatumKind::Symbol(head), .. }) = items.first() {
         match FORMS.iter().find(|(form, _)| form == head) {
             Some((_, Form::Tool(of_form))) => kind = *of_form,
-            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Dialect | Form::Project)) | None => {
-                return (None, vec![rules::unknown_form::value(at, Some(head))]);
-            }
+            Some((
+                _,
+                Form::Collection | Form::Worker | Form::Mcp | Form::Dialect | Form::Ask | Form::Project,
+            ))
+            | None => return (None, vec![rules::unknown_form::value(at, Some(head))]),
         }
         items.remove(0);
     }
@@ -323,7 +329,7 @@ fn fold_entries(
         } else if form.evaluation == Evaluation::Backquoted {
             folder.fold_backquoted(item)
         } else if form.evaluation == Evaluation::Quoted
-            || (form.form == Form::Project && tree.kind(item) == Kind::List)
+            || (tree.kind(item) == Kind::List && holds_lists(form, key))
         {
             folder.fold_quoted(item)
         } else {
@@ -332,6 +338,16 @@ fn fold_entries(
         data.push(datum);
     }
     data
+}
+
+/// Whether the lists in the value of a key are data, whatever their heads.
+fn holds_lists(form: &SpecForm, key: &str) -> bool {
+    match form.form {
+        Form::Project => true,
+        Form::Ask => key != ":prompt",
+        Form::Tool(_) => form.evaluation == Evaluation::Data && key == ":asks",
+        Form::Collection | Form::Worker | Form::Mcp | Form::Dialect => false,
+    }
 }
 
 impl Lowerer {
@@ -366,6 +382,11 @@ impl Lowerer {
                 definitions
                     .dialects
                     .extend(self.lower_dialect(span, data).filter(|_| syntax_error.is_none()));
+                None
+            }
+            Form::Ask => {
+                let ask = self.lower_project_ask(span, data);
+                definitions.asks.extend(ask.filter(|_| syntax_error.is_none()));
                 None
             }
             Form::Project => {

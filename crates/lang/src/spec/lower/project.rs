@@ -129,7 +129,7 @@ impl Lowerer {
     }
 
     /// Reads names, as strings or symbols.
-    fn take_words_of(&mut self, key: &str, value: Datum, expected: &str) -> Vec<Spanned<String>> {
+    pub(super) fn take_words_of(&mut self, key: &str, value: Datum, expected: &str) -> Vec<Spanned<String>> {
         let mut names = Vec::new();
         for item in self.take_elements(key, value, expected).unwrap_or_default() {
             match item.kind {

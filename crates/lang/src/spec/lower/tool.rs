@@ -32,7 +32,7 @@ impl Lowerer {
         }
         let allow = entries.iter().find(|entry| entry.key == "allow").map(|entry| entry.value.span);
         let mut has_misspelt_name = false;
-        let mut accepts = Vec::new();
+        let (mut accepts, mut asks) = (Vec::new(), None);
         for entry in entries {
             if !written.name && WrittenKeys::meant(&entry.key) == Some("name") {
                 has_misspelt_name = true;
@@ -43,6 +43,8 @@ impl Lowerer {
                 }
             } else if entry.key == "accepts" {
                 accepts = self.lower_examples("accepts", entry.value);
+            } else if entry.key == "asks" && !self.is_declared {
+                asks = Some(entry.value);
             } else {
                 self.lower_tool_key(&mut tool, entry);
             }
@@ -53,6 +55,9 @@ impl Lowerer {
         }
         if tool.name.value.is_empty() {
             return None;
+        }
+        if let Some(value) = asks {
+            tool.asks = self.lower_asks(value, &tool.name);
         }
         if tool.description.value.trim().is_empty() {
             let is_reported =

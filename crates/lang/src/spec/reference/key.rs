@@ -45,6 +45,14 @@ pub enum Plist {
     Override,
     /// The options of a name in `:tool-forms`.
     ToolForm,
+    /// `defask`.
+    ProjectAsk,
+    /// What follows the prompt in an element of `:asks`.
+    Ask,
+    /// What follows the tool in an element of `:calls`.
+    ExpectedCall,
+    /// What follows the tool in an element of `:history`.
+    PastCall,
 }
 
 impl Plist {
@@ -70,6 +78,10 @@ impl Plist {
             Self::Server => "`:server`",
             Self::Override => "a target's override",
             Self::ToolForm => "a tool form",
+            Self::ProjectAsk => "`defask`",
+            Self::Ask => "an ask",
+            Self::ExpectedCall => "a call in `:calls`",
+            Self::PastCall => "a call in `:history`",
         }
     }
 }
@@ -132,6 +144,12 @@ pub enum KeyValue {
     Named(Plist),
     /// A vector of plists from arguments of the tool to values.
     Calls,
+    /// A vector of lists: a prompt or a tool, then the keys of a plist.
+    Entries(Plist),
+    /// A plist from arguments of a tool to values, or one of these words.
+    Call(&'static [&'static str]),
+    /// A list of arguments of a tool.
+    Arguments,
     /// `t` or `(:when CONDITION…)`.
     Confirm,
     /// Any value.
@@ -164,6 +182,10 @@ impl KeyValue {
             Self::VectorOf(_) => "[(…)…]",
             Self::Named(_) => "(:name (…)…)",
             Self::Calls => "[(:argument value…)…]",
+            Self::Entries(Plist::Ask) => "[(\"prompt\" :key value…)…]",
+            Self::Entries(_) => "[(tool :key value…)…]",
+            Self::Call(words) => return format!("{}|(:argument value…)", words.join("|")),
+            Self::Arguments => "(argument…)",
             Self::Confirm => "t|(:when condition…)",
             Self::Any => "value",
         };

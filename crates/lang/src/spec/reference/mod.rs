@@ -2,6 +2,7 @@
 //!
 //! Lowering takes the known keys from these tables, and editors take completions and documentation from them.
 
+mod ask;
 mod dialect;
 mod key;
 
@@ -25,7 +26,7 @@ pub struct FormDoc {
 }
 
 /// The forms of the language. [`super::ToolForms::plist_of_form`] also accepts the forms of Emacs packages.
-pub const FORMS: [FormDoc; 6] = [
+pub const FORMS: [FormDoc; 7] = [
     FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script or a program." },
     FormDoc {
         head: "defexit",
@@ -38,6 +39,11 @@ pub const FORMS: [FormDoc; 6] = [
         head: "defdialect",
         plist: Plist::Dialect,
         doc: "What a model server does, as tables: a preview.",
+    },
+    FormDoc {
+        head: "defask",
+        plist: Plist::ProjectAsk,
+        doc: "A prompt with the calls that a model should make: a preview.",
     },
     FormDoc {
         head: "defproject",
@@ -68,6 +74,10 @@ pub fn keys(plist: Plist) -> &'static [Key] {
         Plist::Server => &SERVER,
         Plist::Override => &OVERRIDE,
         Plist::ToolForm => &TOOL_FORM,
+        Plist::ProjectAsk => &ask::PROJECT_ASK,
+        Plist::Ask => &ask::ASK,
+        Plist::ExpectedCall => &ask::EXPECTED_CALL,
+        Plist::PastCall => &ask::PAST_CALL,
     }
 }
 
@@ -86,7 +96,7 @@ pub(super) fn words(plist: Plist, name: &str) -> &'static [&'static str] {
 
 const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
 
-const TOOL: [Key; 24] = [
+const TOOL: [Key; 25] = [
     key_of("name", KeyValue::Text, NAME),
     key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
@@ -158,6 +168,11 @@ const TOOL: [Key; 24] = [
     ),
     key_of("accepts", KeyValue::Calls, "A vector of example arguments that the schema must accept."),
     key_of("rejects", KeyValue::Calls, "A vector of example arguments that the schema must reject."),
+    key_of(
+        "asks",
+        KeyValue::Entries(Plist::Ask),
+        "Prompts with the call that a model should make, such as `[(\"Is it warm in Oslo?\" :call (:city \"Oslo\"))]`: a preview.",
+    ),
     key_of(
         "targets",
         KeyValue::Named(Plist::Override),

@@ -59,6 +59,13 @@ pub fn definition(at: Location, what: &str, name: &str, first: Location) -> Diag
     finding
 }
 
+/// Reports an ask with the prompt and the history of another.
+pub(crate) fn ask(at: Location, first: Location) -> Diagnostic {
+    let mut finding = Diagnostic::new(&DUPLICATE, at, "duplicate ask");
+    finding.labels.push(Label { location: first, message: String::from("first asked here") });
+    finding
+}
+
 /// Reports the duplicates in `:type`, `:enum` and `:required`.
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     for key in ["type", "enum", "required"] {

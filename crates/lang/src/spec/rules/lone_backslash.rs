@@ -1,7 +1,7 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
 use crate::spec::keywords::{self, ValueKind};
-use crate::spec::{Json, JsonKind, Member, Tool};
-use crate::text::{Location, Span};
+use crate::spec::{Ask, Json, JsonKind, Member, Tool};
+use crate::text::{Location, SourceId, Span};
 
 rule! {
     /// a single backslash in a :pattern
@@ -23,25 +23,35 @@ rule! {
 /// Checks every `:pattern` of `tool` that is a single string literal in `text`, the complete text of its source.
 pub(in crate::spec) fn check(tool: &Tool, text: &str, findings: &mut Vec<Diagnostic>) {
     for argument in &tool.arguments {
-        check_members(tool, &argument.schema, text, findings);
+        check_members(tool.source, &argument.schema, text, findings);
+    }
+    for ask in &tool.asks {
+        check_ask(ask, text, findings);
     }
 }
 
-fn check_members(tool: &Tool, schema: &[Member], text: &str, findings: &mut Vec<Diagnostic>) {
+/// Checks every `:pattern` in an ask.
+pub(in crate::spec) fn check_ask(ask: &Ask, text: &str, findings: &mut Vec<Diagnostic>) {
+    for schema in ask.schemas() {
+        check_schema(ask.source, schema, text, findings);
+    }
+}
+
+fn check_members(source: SourceId, schema: &[Member], text: &str, findings: &mut Vec<Diagnostic>) {
     for Member { key, value, .. } in schema {
         match (keywords::value_kind(key), &value.kind) {
             (_, JsonKind::String(_)) if key == "pattern" => {
-                findings.extend(finding(tool, value.span, value.span.of(text)));
+                findings.extend(finding(source, value.span, value.span.of(text)));
             }
-            (ValueKind::Schema, JsonKind::Object(members)) => check_members(tool, members, text, findings),
+            (ValueKind::Schema, JsonKind::Object(members)) => check_members(source, members, text, findings),
             (ValueKind::Schema | ValueKind::Schemas, JsonKind::Array(items)) => {
                 for item in items {
-                    check_schema(tool, item, text, findings);
+                    check_schema(source, item, text, findings);
                 }
             }
             (ValueKind::Named, JsonKind::Object(named)) => {
                 for member in named {
-                    check_schema(tool, &member.value, text, findings);
+                    check_schema(source, &member.value, text, findings);
                 }
             }
             _ => {}
@@ -49,13 +59,13 @@ fn check_members(tool: &Tool, schema: &[Member], text: &str, findings: &mut Vec<
     }
 }
 
-fn check_schema(tool: &Tool, schema: &Json, text: &str, findings: &mut Vec<Diagnostic>) {
+fn check_schema(source: SourceId, schema: &Json, text: &str, findings: &mut Vec<Diagnostic>) {
     if let JsonKind::Object(members) = &schema.kind {
-        check_members(tool, members, text, findings);
+        check_members(source, members, text, findings);
     }
 }
 
-fn finding(tool: &Tool, span: Span, literal: &str) -> Option<Diagnostic> {
+fn finding(source: SourceId, span: Span, literal: &str) -> Option<Diagnostic> {
     let lone = lone_escapes(literal.strip_prefix('"')?);
     let &(first, letter) = lone.first()?;
     let start = span.start as usize + 1 + first;
@@ -67,7 +77,7 @@ fn finding(tool: &Tool, span: Span, literal: &str) -> Option<Diagnostic> {
         other => format!("`{other}`"),
     };
     let message = format!("`\\{letter}` in a string is {sent}; write `\\\\{letter}` for a backslash in the pattern");
-    let at = Location { source: tool.source, span: Span::new(start, start + 2) };
+    let at = Location { source, span: Span::new(start, start + 2) };
     let mut finding = Diagnostic::new(&LONE_BACKSLASH, at, message);
     let edit = |(offset, _): (usize, char)| Edit {
         span: Span::at(span.start as usize + 1 + offset),

@@ -35,6 +35,18 @@ pub(in crate::spec) fn finding(at: Location, plist: Plist, key: &str) -> Diagnos
     match plist {
         Plist::Tool => finding.note("add `:name \"…\"`, up to 64 of A-Z a-z 0-9 _ -"),
         Plist::Server => finding.note("write `:command [\"llama-server\" \"--port\" \"{port}\"]`"),
+        Plist::Ask => finding.note(
+            "write `:call (:argument VALUE …)` for a call with these arguments, `:call t` for any call of the tool, or \
+             `:call nil` for no call of it",
+        ),
+        Plist::ProjectAsk if key == "calls" => {
+            finding.note("write `:calls [(TOOL :call (:argument VALUE …)) …]`, or `:call none` for no call at all")
+        }
+        Plist::ProjectAsk => finding.note("write the message of the user: `:prompt \"…\"`"),
+        Plist::ExpectedCall => {
+            finding.note("write `(TOOL :call (:argument VALUE …))`, or `(TOOL :call t)` for any arguments")
+        }
+        Plist::PastCall => finding.note("write `(TOOL :call (:argument VALUE …) :result VALUE)`"),
         _ => finding,
     }
 }

@@ -74,6 +74,7 @@ rules! {
     timer_over_total: TIMER_OVER_TOTAL,
 }
 
+pub(crate) use duplicate::ask as duplicate_ask;
 pub use duplicate::definition as duplicate_definition;
 pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};

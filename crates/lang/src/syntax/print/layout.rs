@@ -66,7 +66,7 @@ impl Printer<'_> {
                     self.node(inner, closers);
                 }
             }
-            Class::Plist | Class::Data | Class::Call | Class::Form | Class::Collection => {
+            Class::Plist | Class::Data | Class::Call | Class::Entry | Class::Form | Class::Collection => {
                 self.list(id, class, closers);
             }
         }
@@ -85,7 +85,7 @@ impl Printer<'_> {
                 self.push(prefix(kind));
                 self.tree.children(id).for_each(|inner| self.flat(inner));
             }
-            Class::Plist | Class::Data | Class::Call | Class::Form | Class::Collection => {
+            Class::Plist | Class::Data | Class::Call | Class::Entry | Class::Form | Class::Collection => {
                 self.push(opener(kind));
                 for (index, item) in self.tree.children(id).enumerate() {
                     self.blanks(index.min(1));
@@ -129,7 +129,7 @@ impl Printer<'_> {
             let is_first = index == 0;
             let stays = match (is_first, class) {
                 (true, Class::Call) => indent != inside,
-                (true, Class::Form | Class::Collection) => false,
+                (true, Class::Form | Class::Entry | Class::Collection) => false,
                 (true, _) => true,
                 (false, _) => fills && !lead.blank && self.fits_next(entry.first, closers),
             };
@@ -207,7 +207,13 @@ impl Printer<'_> {
             Class::Prefix => {
                 self.tree.children(id).next().is_some_and(|inner| self.tree.kind(inner).is_token())
             }
-            Class::Plist | Class::Data | Class::Call | Class::Form | Class::Collection | Class::Code => false,
+            Class::Plist
+            | Class::Data
+            | Class::Call
+            | Class::Entry
+            | Class::Form
+            | Class::Collection
+            | Class::Code => false,
         }
     }
 }

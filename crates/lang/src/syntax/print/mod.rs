@@ -12,7 +12,8 @@
 //! - An inner plist stays on one line if it fits into 100 columns and has at most five keys, including
 //!   those of nested plists. Otherwise it has one key per line, aligned after its parenthesis.
 //! - The items of a list or vector stay on one line if they fit; otherwise they have one aligned line each. Atoms fill
-//!   their lines. Two or more plists in a list, such as arguments, always have one line each.
+//!   their lines. Two or more plists in a list, such as arguments, always have one line each, and so have two or more
+//!   asks or calls in a vector.
 //! - The arguments of `list`, `vector`, `append`, `concat` and similar functions are aligned under the first one.
 //! - A value that must be broken goes below its key if it would start right of column 50 or is a plist of
 //!   plists, such as the value of `:properties`.

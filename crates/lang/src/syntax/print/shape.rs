@@ -10,6 +10,9 @@ pub(crate) const MAX_KEYS: u32 = 5;
 const CALLS: [&str; 9] =
     ["list", "vector", "cons", "append", "nconc", "vconcat", "concat", "format", "quote"];
 
+/// The heads of lists in asks that stand for several values. They are formatted like calls.
+const PATTERNS: [&str; 3] = ["any", "optional", "schema"];
+
 /// The layout class of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -23,6 +26,8 @@ pub(super) enum Class {
     Data,
     /// `(list …)`: arguments aligned under the first.
     Call,
+    /// Head, then keys and values: `("prompt" :call t)`.
+    Entry,
     /// Head, then one key per line.
     Form,
     /// Head and name, then the rest indented by two columns.
@@ -46,6 +51,8 @@ pub(super) enum Role {
     Value,
     /// A constant: quoted, or inside a quoted form.
     Constant,
+    /// An element of a vector, a constant too.
+    Element,
     /// Code, whatever its syntax.
     Code,
 }
@@ -145,11 +152,15 @@ impl Builder<'_> {
         if self.tree.children(id).any(|child| self.tree.kind(child) == Kind::Dot) {
             return Class::Data;
         }
+        let is_constant = matches!(role, Role::Constant | Role::Element);
+        let has_keys = children.clone().next().is_some_and(|next| self.tree.kind(next) == Kind::Keyword);
         match self.tree.kind(head) {
             Kind::Keyword => Class::Plist,
+            Kind::Symbol | Kind::String if role == Role::Element && has_keys => Class::Entry,
+            Kind::Symbol if is_constant && PATTERNS.contains(&self.tree.text(head, self.text)) => Class::Call,
             Kind::Symbol if role == Role::CollectionArgument => Class::Call,
             Kind::Symbol if role == Role::CollectionArguments => Class::Data,
-            Kind::Symbol if role == Role::Constant => {
+            Kind::Symbol if is_constant => {
                 // A list of names is data; `(if (a) …)` is quoted code.
                 if children.all(|child| self.is_name(child)) { Class::Data } else { Class::Code }
             }
@@ -197,13 +208,14 @@ impl Builder<'_> {
                     pending.push((child, role));
                 }
             }
-            Class::Form | Class::Plist | Class::Data | Class::Call => {
+            Class::Form | Class::Plist | Class::Data | Class::Call | Class::Entry => {
                 let is_quote = class == Class::Call
                     && children.clone().next().is_some_and(|head| self.tree.text(head, self.text) == "quote");
                 let inner = match role {
                     Role::CollectionArguments => Role::CollectionArgument,
-                    _ if is_quote || kind == Kind::Vector => Role::Constant,
-                    Role::Constant | Role::CollectionArgument => Role::Constant,
+                    _ if kind == Kind::Vector => Role::Element,
+                    _ if is_quote => Role::Constant,
+                    Role::Constant | Role::Element | Role::CollectionArgument => Role::Constant,
                     Role::Form | Role::Collection | Role::Value | Role::Code => Role::Value,
                 };
                 pending.extend(children.map(|child| (child, inner)));
@@ -222,7 +234,7 @@ impl Builder<'_> {
             return ((!token.contains('\n')).then(|| token.chars().count()), 0);
         }
         let mut keys = children().filter_map(shape).fold(0u32, |sum, shape| sum.saturating_add(shape.keys));
-        if matches!(class, Class::Plist | Class::Call) {
+        if matches!(class, Class::Plist | Class::Call | Class::Entry) {
             let own = children().filter(|child| self.tree.kind(*child) == Kind::Keyword).count();
             keys = keys.saturating_add(own as u32);
         }
@@ -236,17 +248,19 @@ impl Builder<'_> {
                 None => return (None, keys),
             }
         }
+        let is_entry = |child| shape(child).is_some_and(|shape| shape.class == Class::Entry);
         let is_broken = match class {
             Class::Form | Class::Collection => {
                 children().nth(1).is_some() || self.is_broken_by_gaps(id, class)
             }
             Class::Plist if role == Role::Form => true,
-            Class::Plist => keys > MAX_KEYS || self.is_broken_by_gaps(id, class),
+            Class::Plist | Class::Entry => keys > MAX_KEYS || self.is_broken_by_gaps(id, class),
             Class::Data | Class::Call => {
                 let is_list = self.tree.kind(id) == Kind::List;
                 keys > MAX_KEYS
                     || self.is_broken_by_gaps(id, class)
                     || (is_list && self.holds_several_plists(id, role))
+                    || children().filter(|child| is_entry(*child)).nth(1).is_some()
             }
             Class::Atom | Class::Code | Class::Prefix => false,
         };
@@ -320,7 +334,7 @@ pub(super) fn heads(tree: &Tree, id: NodeId, class: Class) -> usize {
     match class {
         // The arguments before the first key go next to the head.
         Class::Form => tree.children(id).position(|child| tree.kind(child) == Kind::Keyword).unwrap_or(1),
-        Class::Call => 1,
+        Class::Call | Class::Entry => 1,
         Class::Collection => 2,
         Class::Plist | Class::Data | Class::Atom | Class::Prefix | Class::Code => 0,
     }

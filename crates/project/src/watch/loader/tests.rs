@@ -27,8 +27,9 @@ fn described(load: &Load) -> String {
         };
         format!("{} {:?} {tool:?}: {script}", load.sources.describe(at(tool)), loaded.shadowed_by)
     });
+    let asks = load.asks().into_iter().map(|ask| format!("{ask:?}"));
     let sources = load.sources.iter().map(|(_, file)| format!("{} {}", file.name, file.text.len()));
-    findings.chain(tools).chain(sources).collect::<Vec<_>>().join("\n")
+    findings.chain(tools).chain(asks).chain(sources).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the tools of a generation, each with its parameters and its script.

@@ -1,6 +1,8 @@
-//! Values of the wrong kind. `arguments` and `schema` contain the findings about the values of `:args` and schemas.
+//! Values of the wrong kind. `arguments`, `schema` and `ask` contain the findings about the values of `:args`, schemas and
+//! asks.
 
 pub(in crate::spec) mod arguments;
+pub(in crate::spec) mod ask;
 pub(in crate::spec) mod schema;
 
 use crate::diagnostic::{Diagnostic, Edit, rule};
