@@ -10,6 +10,7 @@
 //! [`restore`] undoes the changes that strict mode requires. [`repair_text`] and [`ToolEntry::accept_repaired`] read
 //! arguments that a model or a client damaged without loss.
 
+mod applicable;
 mod arguments;
 mod compare;
 mod compile;
@@ -35,6 +36,7 @@ mod validate;
 mod value_checker;
 mod walk;
 
+pub use applicable::ApplicableSchemas;
 pub use arguments::{Arguments, NotAnObject};
 pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
