@@ -17,20 +17,21 @@ use serde_json::Value;
 
 use super::problem::{Difference, code};
 
-/// Returns the differences of `arguments` from those of the expected call, at most `limit`. `schemas` are those of the
-/// arguments.
-pub(super) fn differences(
+/// Compares `arguments` with those of the expected call, up to `limit` differences, and returns their number. `schemas` are
+/// those of the arguments. The differences are added to `found`, if they are wanted: they contain copies of values.
+pub(super) fn compare(
     expected: &ExpectedCall,
     arguments: &Value,
     schemas: &ApplicableSchemas<'_>,
     validators: &Validators,
     limit: usize,
-) -> Vec<Difference> {
-    let Some(pattern) = &expected.arguments else { return Vec::new() };
-    let (path, found) = (String::new(), Vec::new());
-    let mut comparison = Comparison { ignored: &expected.ignored, validators, limit, path, found };
+    found: Option<&mut Vec<Difference>>,
+) -> usize {
+    let Some(pattern) = &expected.arguments else { return 0 };
+    let (path, count) = (String::new(), 0);
+    let mut comparison = Comparison { ignored: &expected.ignored, validators, limit, path, count, found };
     comparison.compare(pattern, arguments, schemas);
-    comparison.found
+    comparison.count
 }
 
 /// The compiled schemas of all `(schema …)` patterns, by the address of the schema.
@@ -68,7 +69,8 @@ struct Comparison<'e> {
     limit: usize,
     /// Path of the current value.
     path: String,
-    found: Vec<Difference>,
+    count: usize,
+    found: Option<&'e mut Vec<Difference>>,
 }
 
 impl Comparison<'_> {
@@ -81,7 +83,7 @@ impl Comparison<'_> {
             PatternKind::Any(patterns) if patterns.iter().any(|one| self.matches(one, value, schemas)) => {}
             PatternKind::Schema(schema) if self.validators.is_valid(schema, value) => {}
             PatternKind::Scalar(_) | PatternKind::Any(_) | PatternKind::Schema(_) => {
-                self.report(Some(describe(pattern)), Some(value));
+                self.report(|| Some(describe(pattern)), Some(value));
             }
         }
     }
@@ -94,7 +96,7 @@ impl Comparison<'_> {
         schemas: &ApplicableSchemas<'_>,
     ) {
         let Some(items) = value.as_array().filter(|items| items.len() == patterns.len()) else {
-            return self.report(Some(describe(pattern)), Some(value));
+            return self.report(|| Some(describe(pattern)), Some(value));
         };
         for (index, (pattern, item)) in patterns.iter().zip(items).enumerate() {
             let schemas = schemas.inside(&index.to_string());
@@ -109,7 +111,7 @@ impl Comparison<'_> {
         schemas: &ApplicableSchemas<'_>,
     ) {
         let Some(given) = value.as_object() else {
-            return self.report(Some(String::from("an object")), Some(value));
+            return self.report(|| Some(String::from("an object")), Some(value));
         };
         for (name, pattern) in members {
             let schemas = schemas.inside(&name.value);
@@ -128,7 +130,7 @@ impl Comparison<'_> {
             if !is_stated && !is_ignored {
                 let is_default = schemas.inside(name).defaults().any(|default| is_equal(default, value));
                 if !is_default {
-                    self.inside(&format!(".{name}"), |comparison| comparison.report(None, Some(value)));
+                    self.inside(&format!(".{name}"), |comparison| comparison.report(|| None, Some(value)));
                 }
             }
         }
@@ -138,16 +140,16 @@ impl Comparison<'_> {
         let may_be_absent = matches!(pattern.kind, PatternKind::Optional(_))
             || schemas.defaults().any(|default| self.matches(pattern, default, schemas));
         if !may_be_absent {
-            self.report(Some(describe(pattern)), None);
+            self.report(|| Some(describe(pattern)), None);
         }
     }
 
     /// Returns whether a value matches, without reporting differences.
     fn matches(&self, pattern: &Pattern, value: &Value, schemas: &ApplicableSchemas<'_>) -> bool {
-        let (path, found) = (self.path.clone(), Vec::new());
-        let mut comparison = Comparison { limit: 1, path, found, ..*self };
+        let (ignored, validators, path) = (self.ignored, self.validators, self.path.clone());
+        let mut comparison = Comparison { ignored, validators, limit: 1, path, count: 0, found: None };
         comparison.compare(pattern, value, schemas);
-        comparison.found.is_empty()
+        comparison.count == 0
     }
 
     /// Compares a value inside the current one, unless there are enough differences.
@@ -161,12 +163,17 @@ impl Comparison<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.found.len() >= self.limit
+        self.count >= self.limit
     }
 
-    fn report(&mut self, expected: Option<String>, found: Option<&Value>) {
-        if !self.is_full() {
-            self.found.push(Difference { path: self.path.clone(), expected, found: found.cloned() });
+    fn report(&mut self, expected: impl FnOnce() -> Option<String>, value: Option<&Value>) {
+        if self.is_full() {
+            return;
+        }
+        self.count += 1;
+        if let Some(found) = &mut self.found {
+            let (path, expected) = (self.path.clone(), expected());
+            found.push(Difference { path, expected, found: value.cloned() });
         }
     }
 }

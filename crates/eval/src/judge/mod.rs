@@ -29,7 +29,7 @@ pub use choice::{Choice, Confusion, confusions};
 pub use problem::{Difference, Problem};
 
 use assignment::assign;
-use comparison::{Validators, differences};
+use comparison::{Validators, compare};
 
 /// Maximum number of problems of a verdict, and of differences of a call. A reply could have thousands.
 const MAX_PROBLEMS: usize = 20;
@@ -114,19 +114,20 @@ fn judge_calls(
     tools: &ToolSet,
 ) -> Verdict {
     let validators = Validators::of(expected);
-    // Up to `limit` differences of a call from an expected call of the same tool.
-    let compare = |expected: &ExpectedCall, call: &ObservedCall, limit: usize| {
+    let compare = |expected: &ExpectedCall, call: &ObservedCall, limit: usize, found: Option<&mut _>| {
         let parameters = tools.get(&call.tool).and_then(ToolEntry::parameters).unwrap_or(&Value::Null);
-        differences(expected, &call.arguments, &ApplicableSchemas::of(parameters), &validators, limit)
+        let schemas = ApplicableSchemas::of(parameters);
+        compare(expected, &call.arguments, &schemas, &validators, limit, found)
     };
     let pairs = assign(expected, calls, is_ordered, MAX_PROBLEMS, |expected, call, limit| {
-        (expected.tool.value == call.tool).then(|| compare(expected, call, limit).len())
+        (expected.tool.value == call.tool).then(|| compare(expected, call, limit, None))
     });
     let mut mismatches = Vec::new();
     for (expected, index) in expected.iter().zip(&pairs) {
         let Some((index, call)) = index.and_then(|index| Some((index, calls.get(index)?))) else { continue };
-        let found = compare(expected, call, MAX_PROBLEMS).into_iter();
-        mismatches.extend(found.map(|difference| Problem::Argument {
+        let mut found = Vec::new();
+        compare(expected, call, MAX_PROBLEMS, Some(&mut found));
+        mismatches.extend(found.into_iter().map(|difference| Problem::Argument {
             tool: call.tool.clone(),
             call: index,
             difference,

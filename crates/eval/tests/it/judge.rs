@@ -1,6 +1,9 @@
 //! Asks and replies, with the scores and the problems.
 
+use std::sync::Arc;
+
 use deftool_eval::judge::{Choice, Verdict, confusions, judge};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use serde_json::{Value, json};
 
 use super::notation;
@@ -336,6 +339,17 @@ fn choice_validity_and_arguments_are_separate() {
     ] {
         check(ask, &reply, expected, problems);
     }
+}
+
+/// In strict mode the model gets a schema without defaults, and the nulls of absent arguments are removed.
+#[test]
+fn the_schema_of_a_strict_tool_is_that_of_its_spec() {
+    let definition = definitions()[0].take();
+    let tool = ToolEntry::new(ToolKind::Normal, definition, None).unwrap().into_strict();
+    let tools = ToolSet::new([Arc::new(tool)]);
+    let ask = json!({"calls": [{"tool": "get_weather", "arguments": {"location": "Oslo", "days": 1}}]});
+    let call = json!({"tool": "get_weather", "arguments": {"location": "Oslo", "unit": "celsius"}});
+    assert!(judge(&notation::ask(&ask), &notation::calls(&json!([call]), &tools), &tools).passes());
 }
 
 /// A pair that a greedy choice would lose: the first call matches both expected calls.
