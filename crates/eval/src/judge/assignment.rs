@@ -117,12 +117,12 @@ fn align(fits: &[Vec<Fit>]) -> Vec<Option<usize>> {
     for (row, (scores, below)) in fits.iter().zip(best.iter().rev().zip(best.iter().rev().skip(1))) {
         let at = |scores: &[Score], column: usize| scores.get(column).copied();
         let here = at(scores, column);
-        // The first column from here on with which this row makes the score, if the row is not skipped.
+        // The first column from here on with which this row makes the score. Without one, the row is skipped.
         let is_pair = |column: &usize| {
             let fit = row.get(*column).copied().unwrap_or(Fit::OtherTool);
             at(scores, *column) == here && paired(fit, at(below, column + 1)) == here
         };
-        let pair = if at(below, column) == here { None } else { (column..columns).find(is_pair) };
+        let pair = (column..columns).find(is_pair);
         column = pair.map_or(column, |pair| pair + 1);
         pairs.push(pair);
     }

@@ -218,10 +218,21 @@ mod tests {
         let better = [(0, 3, 3), (1, 3, 3), (1, 2, 3), (2, 2, 3), (3, 3, 3), (0, 2, 3), (1, 3, 3)];
         let worse = better.map(|(before, after, runs)| (after, before, runs));
         let both = [(1, 2, 4), (2, 1, 4), (3, 4, 4), (0, 0, 4), (4, 2, 4), (1, 4, 4), (2, 3, 4), (4, 4, 4)];
+        let one_of_100 = [&[(1, 1, 2); 99][..], &[(1, 2, 2)]].concat();
         for (asks, difference, p_value, (low, high), detectable) in [
             (&better[..], 0.476_190, 0.0625, (0.126_632, 0.825_749), Some(0.400_226)),
             (&worse, -0.476_190, 0.0625, (-0.825_749, -0.126_632), Some(0.400_226)),
             (&both, 0.093_75, 0.656_25, (-0.220_999, 0.408_499), Some(0.372_912)),
+            // The interval ends at a difference of 1, and no smaller one is detectable.
+            (
+                &[(0, 2, 2), (2, 0, 2), (0, 2, 2), (2, 0, 2), (0, 2, 2), (2, 0, 2)],
+                0.0,
+                1.0,
+                (-1.0, 1.0),
+                None,
+            ),
+            // At least six of 200 runs must change.
+            (&one_of_100, 0.005, 1.0, (-0.004_921, 0.014_921), Some(0.03)),
             // No difference: the interval allows that an ask in four differs. Too few asks detect nothing.
             (&[(1, 1, 2); 10], 0.0, 1.0, (-0.277_533, 0.277_533), Some(0.466_729)),
             (&[(1, 1, 2); 5], 0.0, 1.0, (-0.434_482, 0.434_482), None),
@@ -252,5 +263,7 @@ mod tests {
         assert_eq!(found.test, Test::SampledPermutation);
         assert!((found.p_value - 0.064_827_3).abs() < 0.01, "{found:?}");
         assert_eq!(compare(&pairs(&asks)), Some(found));
+        let clear = compare(&pairs(&[(0, 2, 2); 30])).unwrap();
+        assert!((clear.p_value - 1.0 / 10_001.0).abs() < 1e-9, "{clear:?}");
     }
 }

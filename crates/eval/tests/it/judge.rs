@@ -386,8 +386,8 @@ fn the_work_and_the_problems_of_a_reply_are_limited() {
     assert_eq!((scores(&verdict).as_str(), verdict.problems.len()), ("va", 20));
     let many: Value =
         (0..5000).map(|at| (format!("x{at}"), json!(at))).collect::<serde_json::Map<_, _>>().into();
-    let one = json!({"calls": [{"tool": "search", "arguments": {}}]});
-    let verdict = self::verdict(&one, &json!([{"tool": "search", "arguments": many}]));
+    let two = json!({"calls": vec![json!({"tool": "search", "arguments": {}}); 2]});
+    let verdict = self::verdict(&two, &json!(vec![json!({"tool": "search", "arguments": many}); 2]));
     assert_eq!((scores(&verdict).as_str(), verdict.problems.len()), ("cv", 20));
 }
 
