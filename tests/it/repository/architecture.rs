@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-pub(super) const CRATES: [(&str, &[&str]); 19] = [
+pub(super) const CRATES: [(&str, &[&str]); 20] = [
     ("lang", &[]),
     ("process", &[]),
     ("chat", &["lang"]),
+    ("eval", &["lang"]),
     ("script", &["lang", "process"]),
     ("project", &["lang", "process", "script"]),
     ("jsonrpc", &[]),
@@ -86,7 +87,7 @@ const HOMES: [(&str, &[&str]); 38] = [
 const LANG: [&str; 6] = ["text", "diagnostic", "syntax", "spec", "schema", "tool"];
 
 /// Crates without IO, threads and clocks.
-const PURE: [&str; 2] = ["lang", "chat"];
+const PURE: [&str; 3] = ["lang", "chat", "eval"];
 
 const IMPURE: [&str; 7] = [
     "std::fs",

@@ -10,6 +10,7 @@
 //! [`restore`] undoes the changes that strict mode requires. [`repair_text`] and [`ToolEntry::accept_repaired`] read
 //! arguments that a model or a client damaged without loss.
 
+mod applicable;
 mod arguments;
 mod asks;
 mod compare;
@@ -37,6 +38,7 @@ mod validate;
 mod value_checker;
 mod walk;
 
+pub use applicable::ApplicableSchemas;
 pub use arguments::{Arguments, NotAnObject};
 pub use asks::{AskChecker, check_ask_schemas, repeated_asks};
 pub use compare::{Change, Impact, compare_definitions};

@@ -13,16 +13,14 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::applicable::ApplicableSchemas;
 use super::arguments::Arguments;
-use super::pointer::{resolve, steps, unescape};
+use super::pointer::unescape;
 use super::target::accepts_type;
 use super::validate::{ArgumentValidator, path_of_pointer};
 
 /// Maximum number of validations of one call. Each finds the violations that the repairs of the one before uncovered.
 const MAX_ROUNDS: usize = 8;
-
-/// Maximum number of schemas that may apply to one value. A value with more schemas is not repaired.
-const MAX_SCHEMAS: usize = 64;
 
 /// 2^53: a float represents every integer up to this exactly.
 const MAX_EXACT: i64 = 1 << 53;
@@ -201,7 +199,8 @@ fn repair_at(root: &Value, arguments: &mut Value, pointer: &str) -> Option<Vec<R
             leave_out(root, arguments, pointer, RepairKind::EmptyForAbsent)
         }
         Value::String(text) => {
-            let schemas = schemas_of(root, pointer);
+            let schemas = ApplicableSchemas::at(root, pointer);
+            let schemas = schemas.direct();
             if schemas.is_empty() || schemas.iter().any(|schema| accepts_type(root, schema, "string")) {
                 return None;
             }
@@ -221,7 +220,7 @@ fn leave_out(
     pointer: &str,
     kind: RepairKind,
 ) -> Option<Vec<RepairKind>> {
-    let schemas = with_branches(root, schemas_of(root, pointer));
+    let schemas = ApplicableSchemas::at(root, pointer).with_branches();
     if schemas.is_empty() || schemas.iter().any(|schema| schema.get("default").is_some()) {
         return None;
     }
@@ -245,49 +244,4 @@ fn meant_by(text: &str) -> Option<(Value, Vec<RepairKind>)> {
             is_exact.then(|| (Value::from(number), vec![RepairKind::IntegerAsString]))
         }
     }
-}
-
-/// Returns the schemas that may apply to the value at `pointer`, from all branches of the schemas around it. Empty if
-/// they are not known.
-fn schemas_of<'s>(root: &'s Value, pointer: &str) -> Vec<&'s Value> {
-    let mut schemas = vec![root];
-    for step in steps(pointer) {
-        let parents = with_branches(root, schemas);
-        schemas = parents.into_iter().filter_map(|parent| child(parent, &step)).collect();
-    }
-    schemas
-}
-
-/// Returns the schema of a member or an item.
-fn child<'s>(schema: &'s Value, step: &str) -> Option<&'s Value> {
-    let property = schema.get("properties").and_then(|properties| properties.get(step));
-    // The patterns of `patternProperties` are not compared with the name.
-    let other = || schema.get("additionalProperties").filter(|_| schema.get("patternProperties").is_none());
-    let item = || {
-        let index: usize = step.parse().ok()?;
-        let first = schema.get("prefixItems").and_then(Value::as_array);
-        first.and_then(|first| first.get(index)).or_else(|| schema.get("items"))
-    };
-    property.or_else(other).or_else(item)
-}
-
-/// Returns `schemas` with the schemas that they refer to and their branches. Empty if there are too many.
-fn with_branches<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s Value> {
-    let mut found = schemas;
-    let mut next = 0;
-    while let Some(schema) = found.get(next).copied() {
-        next += 1;
-        let target = schema.get("$ref").and_then(|reference| resolve(root, reference));
-        let branches = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key)?.as_array());
-        for inner in target.into_iter().chain(branches.flatten()) {
-            // References may be recursive.
-            if !found.iter().any(|known| std::ptr::eq(*known, inner)) {
-                found.push(inner);
-            }
-        }
-        if found.len() > MAX_SCHEMAS {
-            return Vec::new();
-        }
-    }
-    found
 }

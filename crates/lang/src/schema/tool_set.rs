@@ -99,6 +99,11 @@ impl ToolEntry {
         self
     }
 
+    /// Returns the schema of the arguments as the spec has it, also if the model gets a strict form of it.
+    pub fn parameters(&self) -> Option<&Value> {
+        self.validator.source().or_else(|| self.definition.pointer("/function/parameters"))
+    }
+
     /// Returns whether a call with `arguments`, which must be valid, needs the user's approval.
     pub fn needs_approval(&self, arguments: &Arguments) -> bool {
         self.confirm.matches(arguments)
@@ -126,8 +131,8 @@ impl ToolEntry {
             Ok(arguments) => return Ok(Accepted { arguments, repairs: Vec::new() }),
             Err(invalid) => invalid,
         };
-        let schema = self.validator.source().or_else(|| self.definition.pointer("/function/parameters"));
-        let repaired = schema.and_then(|schema| repair_arguments(&self.validator, schema, &arguments));
+        let repaired =
+            self.parameters().and_then(|schema| repair_arguments(&self.validator, schema, &arguments));
         let accepted = repaired.and_then(|(value, repairs)| {
             let mut arguments = Arguments::try_from(value).ok()?;
             self.validator.restore(&mut arguments);

@@ -112,7 +112,7 @@ pub(crate) fn members_to_map(members: &[Member]) -> Map<String, Value> {
 }
 
 /// Whether two values are equal in JSON Schema, where 1 and 1.0 are equal at every depth.
-pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+pub fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
             one == other || whole(one).is_some_and(|one| Some(one) == whole(other))

@@ -46,8 +46,8 @@ pub use form::form_of_tool;
 pub use format::{format, format_generated};
 pub use home_folder::{HomeFolder, UnknownHomeFolder};
 pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};
-pub use json::{Json, JsonKind, Member};
-pub(crate) use json::{is_same, members_to_map, same_key};
+pub use json::{Json, JsonKind, Member, is_same};
+pub(crate) use json::{members_to_map, same_key};
 pub(crate) use lower::lower_tool;
 pub use lower::{
     is_reserved_param, is_spec_form, lower, lower_selected, lower_unknown, read_dialects, tabled_plists,
