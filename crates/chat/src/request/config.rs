@@ -101,9 +101,13 @@ impl RunConfig {
     /// Returns the configuration with the request's own model and parameters.
     #[must_use]
     pub(super) fn with_options(mut self, options: &RequestOptions) -> Self {
-        let RequestOptions { model, system_prompt: _, params, tools: _ } = options.clone();
+        let RequestOptions { model, system_prompt: _, params, tools: _, one_reply } = options.clone();
         self.model = model.unwrap_or(self.model);
         self.params.extend(params);
+        if one_reply {
+            // Its calls are the result, whatever they are.
+            self.on_invalid_arguments = OnFailure::Report;
+        }
         self
     }
 }
@@ -124,6 +128,9 @@ pub struct RequestOptions {
     /// Names of the worker's tools that may be called; `None`: all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Whether the request ends with the first reply. Its calls are validated and reported, and none is answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_reply: bool,
 }
 
 impl RequestOptions {

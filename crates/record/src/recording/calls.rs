@@ -24,6 +24,8 @@ pub struct RecordedToolCall {
     pub line: usize,
     /// Number of the request in the recording, from 1; 0 for a dump.
     pub request: usize,
+    /// The turn of the request, from 1; 0 for a dump.
+    pub turn: u32,
     /// The tool name, as written by the model.
     pub name: String,
     /// The arguments.
@@ -53,7 +55,7 @@ impl RecordedToolCall {
             other => malformed(other.to_string(), "not a JSON object"),
         };
         let name = name.to_owned();
-        Self { line, request: 0, name, arguments, as_text: false, definition: None, was_exit: None }
+        Self { line, request: 0, turn: 0, name, arguments, as_text: false, definition: None, was_exit: None }
     }
 
     /// Whether the call is from a recorded reply, where the offered tools are known.
@@ -72,6 +74,7 @@ impl Recording {
 
 /// The tools and the conversation of one chat request.
 struct Offer {
+    turn: u32,
     definitions: HashMap<String, Arc<Value>>,
     /// The text of the previous messages. A call written as text may be a quotation of it.
     previous_text: String,
@@ -90,7 +93,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
     let mut open: Option<Reading> = None;
     for (line, entry) in &request.lines {
         match entry {
-            Line::Request { body, .. } => offer = Some(Offer::of(&request.session, body)),
+            Line::Request { turn, body, .. } => offer = Some(Offer::of(&request.session, *turn, body)),
             Line::Response { status, .. } => {
                 let is_reply = (200..300).contains(status);
                 open = offer.take().filter(|offer| is_reply && offer.streams).map(Reading::new);
@@ -139,7 +142,7 @@ fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
 }
 
 impl Offer {
-    fn of(session: &Session, body: &Value) -> Self {
+    fn of(session: &Session, turn: u32, body: &Value) -> Self {
         let api = api_of(session.api, body);
         let tools = body.get("tools").and_then(Value::as_array);
         let definitions = tools.into_iter().flatten().filter_map(|tool| {
@@ -169,7 +172,7 @@ impl Offer {
         let forms = session.server.dialect.forms(&session.model, session.server.text_forms);
         let forms = if has_convention { forms.with_unmarked() } else { forms };
         let dialect = session.server.dialect;
-        Self { definitions, previous_text, forms, streams, api, dialect }
+        Self { turn, definitions, previous_text, forms, streams, api, dialect }
     }
 }
 
@@ -247,6 +250,7 @@ impl Reading {
         let make = |line, name: String, arguments, as_text| RecordedToolCall {
             line,
             request: 1,
+            turn: offer.turn,
             definition: offer.definitions.get(&name).cloned(),
             name,
             arguments,

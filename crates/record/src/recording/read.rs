@@ -1,6 +1,7 @@
 //! Reads recordings. Their content is untrusted.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -75,15 +76,24 @@ impl Recording {
     /// When the file cannot be read, or no request precedes the first invalid line.
     pub fn read_until_damage(path: &Path) -> Result<(Self, Option<StoredFileError>), StoredFileError> {
         let file = open_regular(path).map_err(StoredFileError::io(FORM, path))?;
-        let mut reading = Reading::default();
-        let ReadLines { damage, .. } =
-            read_lines(file, FORM, path, |number, text| reading.line(number, text))?;
-        if reading.requests.is_empty() {
+        let (StoredRequests { requests, .. }, ReadLines { damage, .. }) = read_requests(&file, path)?;
+        if requests.is_empty() {
             let empty = || StoredFileError::malformed(FORM, path, 1, "the file is empty");
             return Err(damage.unwrap_or_else(empty));
         }
-        reading.restore_attachments();
-        Ok((Self { path: path.to_owned(), requests: reading.requests }, damage))
+        Ok((Self { path: path.to_owned(), requests }, damage))
+    }
+
+    /// Returns the recording with only the requests that `is_selected` selects, given their inputs.
+    #[must_use]
+    pub fn select(mut self, mut is_selected: impl FnMut(&RecordedRequest) -> bool) -> Self {
+        self.requests.retain(|request| is_selected(request));
+        self
+    }
+
+    /// Returns a recording with these requests; `None`: no request.
+    pub(super) fn of(path: &Path, requests: Vec<RecordedRequest>) -> Option<Self> {
+        (!requests.is_empty()).then(|| Self { path: path.to_owned(), requests })
     }
 
     /// Whether the file at `path` begins like a recording. A cheap check for selecting files.
@@ -107,6 +117,28 @@ impl Recording {
     pub fn into_requests(self) -> Vec<RecordedRequest> {
         self.requests
     }
+}
+
+/// The requests of a file.
+pub(super) struct StoredRequests {
+    pub(super) requests: Vec<RecordedRequest>,
+    /// The highest number of a request; 0 without requests.
+    pub(super) last_number: u32,
+}
+
+/// Reads the requests of a file until its end or its first invalid line.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn read_requests(
+    file: &File,
+    path: &Path,
+) -> Result<(StoredRequests, ReadLines), StoredFileError> {
+    let mut reading = Reading::default();
+    let lines = read_lines(file, FORM, path, |number, text| reading.line(number, text))?;
+    reading.restore_attachments();
+    let last_number = reading.by_number.keys().copied().max().unwrap_or_default();
+    Ok((StoredRequests { requests: reading.requests, last_number }, lines))
 }
 
 #[derive(Default)]

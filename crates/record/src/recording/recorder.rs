@@ -4,15 +4,18 @@
 //! chunks. A crash then loses that reply.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use deftool_chat::Message;
 use deftool_chat::request::Event;
-use deftool_process::files::create_private;
+use deftool_process::files::{create_private, open_or_create_private};
 
 use super::format::{BEGINNING, Line, Session};
+use super::read::{Recording, StoredRequests, read_requests};
 use crate::secrets::{Piece, Redaction, redact_reply};
-use crate::stored::{StoredFile, StoredFileError, StoredForm};
+use crate::stored::{StoredFile, StoredFileError, StoredForm, continue_after, lock};
 
 const FORM: StoredForm = StoredForm::Recording;
 
@@ -57,6 +60,33 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), redaction, state: Mutex::new(state) })
     }
 
+    /// Opens the recording at `path` to add requests to it, or creates it. Returns what it contains; `None`: no request.
+    /// Removes an incomplete last line.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or created, is not a recording, or is written by another process.
+    pub fn resume(
+        path: &Path,
+        redaction: impl Into<Arc<Redaction>>,
+    ) -> Result<(Self, Option<Recording>), StoredFileError> {
+        let io = StoredFileError::io(FORM, path);
+        let mut file = open_or_create_private(path, File::options().read(true).append(true)).map_err(&io)?;
+        lock(&file, FORM, path)?;
+        let (StoredRequests { requests, last_number }, mut lines) = read_requests(&file, path)?;
+        if let Some(damage) = lines.damage.take() {
+            return Err(damage);
+        }
+        continue_after(&mut file, &lines).map_err(&io)?;
+        let redaction = redaction.into();
+        let stored = requests.iter().flat_map(|request| request.session.conversation.iter());
+        let file = StoredFile::new(file, Arc::clone(&redaction), stored.flat_map(Message::attachments));
+        let state = State { file, error: None, requests: last_number, waiting: HashMap::new() };
+        Ok((
+            Self { path: path.to_owned(), redaction, state: Mutex::new(state) },
+            Recording::of(path, requests),
+        ))
+    }
+
     /// Writes buffered chunks and returns the first write error, if any. After an error the recording is incomplete.
     ///
     /// # Errors
@@ -74,7 +104,7 @@ impl Recorder {
     /// Starts the recording of the next request.
     pub fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
         let request = self.state.lock().map_or(1, |mut state| {
-            state.requests += 1;
+            state.requests = state.requests.saturating_add(1);
             state.requests
         });
         let recorder = RequestRecorder { recorder: Arc::clone(self), request };

@@ -106,7 +106,8 @@ impl StoredLine for Line {
                     mask.in_place(text);
                 }
                 session.conversation.iter_mut().for_each(|message| redact_message(message, mask));
-                let RequestOptions { model: _, system_prompt, params, tools: _ } = &mut session.options;
+                let RequestOptions { model: _, system_prompt, params, tools: _, one_reply: _ } =
+                    &mut session.options;
                 if let Some(text) = system_prompt {
                     mask.in_place(text);
                 }

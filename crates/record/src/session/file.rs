@@ -1,20 +1,15 @@
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::Event;
-use deftool_process::files::{create_new_private, lock_private, open_private};
+use deftool_process::files::{create_new_private, open_private};
 
 use super::line::{Line, Session};
 use super::read::{FORM, ReadSession, read};
 use crate::secrets::Redaction;
-use crate::stored::{StoredFile, StoredFileError, StoredFileProblem};
-
-/// Maximum wait for the lock of a session.
-const LOCK_LIMIT: Duration = Duration::from_secs(1);
+use crate::stored::{StoredFile, StoredFileError, continue_after, lock};
 
 /// A session file open for writing.
 pub struct SessionFile {
@@ -32,7 +27,7 @@ impl SessionFile {
     pub fn create(path: &Path, lines: Vec<Line>, redaction: Arc<Redaction>) -> Result<Self, StoredFileError> {
         let file = create_new_private(path, File::options().append(true));
         let file = file.map_err(StoredFileError::io(FORM, path))?;
-        lock(&file, path)?;
+        lock(&file, FORM, path)?;
         let file = StoredFile::new(file, redaction, []);
         let mut session = Self { path: path.to_owned(), file, written: Vec::new() };
         session.write(lines)?;
@@ -46,12 +41,9 @@ impl SessionFile {
     pub fn resume(path: &Path, redaction: Arc<Redaction>) -> Result<(Self, Session), StoredFileError> {
         let io = StoredFileError::io(FORM, path);
         let mut file = open_private(path, File::options().read(true).append(true)).map_err(&io)?;
-        lock(&file, path)?;
+        lock(&file, FORM, path)?;
         let ReadSession { restored: session, written, lines } = read(&file, path)?;
-        file.set_len(lines.length).map_err(&io)?;
-        if lines.lacks_line_end {
-            file.write_all(b"\n").map_err(&io)?;
-        }
+        continue_after(&mut file, &lines).map_err(&io)?;
         let file = StoredFile::new(file, redaction, written.iter().flat_map(Message::attachments));
         let mut resumed = Self { path: path.to_owned(), file, written };
         // Store the restored partial reply.
@@ -102,13 +94,4 @@ impl SessionFile {
 /// Returns whether an event of an incomplete reply is stored.
 pub fn is_stored(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
-}
-
-/// Locks the file, so that it has one writer. The lock is released when the process ends. A session on a file system
-/// without locks is not locked, nor on Windows, where a lock would also prevent reading.
-fn lock(file: &File, path: &Path) -> Result<(), StoredFileError> {
-    if cfg!(unix) && matches!(lock_private(file, LOCK_LIMIT), Ok(false)) {
-        return Err(StoredFileError::new(FORM, path, StoredFileProblem::InUse));
-    }
-    Ok(())
 }

@@ -17,4 +17,4 @@ pub use error::{StoredFileError, StoredFileProblem, StoredForm};
 
 pub(crate) use fit::fit;
 pub(crate) use read::{LineError, ReadLines, read_lines};
-pub(crate) use write::{StoredFile, StoredLine};
+pub(crate) use write::{StoredFile, StoredLine, continue_after, lock};

@@ -1,11 +1,16 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deftool_lang::tool::{Attachment, AttachmentData};
+use deftool_process::files::lock_private;
 use serde::Serialize;
 
+use super::error::{StoredFileError, StoredFileProblem, StoredForm};
+use super::read::ReadLines;
 use crate::secrets::{Mask, Redaction};
 
 /// A line of a stored file.
@@ -31,6 +36,30 @@ struct Numbered<'l, L> {
     #[serde(flatten)]
     line: &'l L,
     request: u32,
+}
+
+/// Maximum wait for the lock of a file.
+const LOCK_LIMIT: Duration = Duration::from_secs(1);
+
+/// Locks a file, so that it has one writer. The lock is released when the process ends. A file on a file system without
+/// locks is not locked, nor on Windows, where a lock would also prevent reading.
+///
+/// # Errors
+/// If another process writes the file.
+pub(crate) fn lock(file: &File, form: StoredForm, path: &Path) -> Result<(), StoredFileError> {
+    if cfg!(unix) && matches!(lock_private(file, LOCK_LIMIT), Ok(false)) {
+        return Err(StoredFileError::new(form, path, StoredFileProblem::InUse));
+    }
+    Ok(())
+}
+
+/// Prepares a file for lines after those that were read. Removes an incomplete last line.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(crate) fn continue_after(file: &mut File, lines: &ReadLines) -> io::Result<()> {
+    file.set_len(lines.length)?;
+    if lines.lacks_line_end { file.write_all(b"\n") } else { Ok(()) }
 }
 
 /// A file that is open for appending lines.

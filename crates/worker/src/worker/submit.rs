@@ -28,6 +28,8 @@ pub struct SubmitRequest {
     pub params: Map<String, Value>,
     /// Names of the tools that may be called; `None`: all tools of the worker.
     pub tools: Option<Vec<String>>,
+    /// Whether the request ends with the first reply. Its calls are validated and reported, and none is answered.
+    pub one_reply: bool,
     /// A name for the job, or empty.
     pub job_name: String,
     /// The span of the submitter. The requests to the model, HTTP requests of scripts and calls of MCP servers continue
@@ -117,12 +119,13 @@ impl SubmitRequest {
     }
 
     /// Returns the options of the request.
-    pub(super) fn options(&self) -> RequestOptions {
+    pub fn options(&self) -> RequestOptions {
         RequestOptions {
             model: self.model.clone(),
             system_prompt: self.system_prompt.clone(),
             params: self.params.clone(),
             tools: self.tools.clone(),
+            one_reply: self.one_reply,
         }
     }
 }

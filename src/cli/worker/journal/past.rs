@@ -106,9 +106,7 @@ impl PastRequests {
 }
 
 fn content_of(context: &JournalContext, submit: &SubmitRequest) -> Option<String> {
-    let SubmitRequest { model, system_prompt, params, tools, .. } = submit.clone();
-    let options = RequestOptions { model, system_prompt, params, tools };
-    content(context, &submit.job_name, &submit.messages, &options)
+    content(context, &submit.job_name, &submit.messages, &submit.options())
 }
 
 /// Returns the digest of what was submitted. `None`: the name of the project is not text.

@@ -15,7 +15,7 @@ use super::state::{Phase, Run};
 use crate::RawCall;
 use crate::request::config::RunConfig;
 use crate::request::event::{Approval, Event};
-use crate::request::outcome::{FailReason, Failure, FailureKind};
+use crate::request::outcome::{FailReason, Failure, FailureKind, FinalState, FinishReason};
 use crate::request::validate::Checked;
 
 impl Run {
@@ -102,8 +102,23 @@ impl Run {
             batch.calls.push(call);
         }
         self.reply_state = Some(self.state_after_reply(&batch));
+        let is_last = self.start.options.one_reply && !batch.calls.is_empty();
         self.phase = Phase::Calling(batch);
-        self.advance_batch();
+        if is_last { self.end_with_calls() } else { self.advance_batch() }
+    }
+
+    /// Ends a request that is complete with the calls of its reply. Only those that cannot be made have an answer.
+    fn end_with_calls(&mut self) {
+        let Phase::Calling(batch) = &self.phase else { return };
+        let error = |(index, call): (usize, &BatchCall)| match &call.task {
+            Task::Report { error, .. } => Some((index, error.clone())),
+            Task::Run { .. } => None,
+        };
+        let errors: Vec<(usize, ToolError)> = batch.calls.iter().enumerate().filter_map(error).collect();
+        for (index, error) in errors {
+            self.answer_call(index, Err(error), 0);
+        }
+        self.finish(FinalState::Completed, FinishReason::Stop, None);
     }
 
     /// Continues after a reply that the server paused: the next request contains the reply. It uses one unit of the

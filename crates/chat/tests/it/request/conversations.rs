@@ -314,7 +314,7 @@ fn request_options_are_combined_with_the_workers() {
             model: Some(String::from("mine")),
             system_prompt: Some(String::from("The request's.")),
             params: json!({"temperature": 1, "top_p": 0.5}).as_object().cloned().unwrap(),
-            tools: None,
+            ..RequestOptions::default()
         };
         let start = RunStart { conversation: vec![user("a")], options, ..RunStart::default() };
         let mut run = Run::new(config, start);

@@ -1,7 +1,8 @@
 //! Budget, signals, failures, external ends.
 
 use deftool_chat::request::{
-    BiosV1, BudgetUnit, Event, FailReason, Failure, FinalState, FinishReason, OnFailure, RequestState, Step,
+    BiosV1, BudgetUnit, Event, FailReason, Failure, FinalState, FinishReason, OnFailure, RequestOptions,
+    RequestState, Run, RunStart, Step,
 };
 use deftool_chat::{ChatEvent, ChatRequest, Message, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use deftool_lang::schema::ToolSet;
@@ -548,4 +549,51 @@ fn a_completed_conversation_can_be_continued() {
     let last =
         Message::Assistant { content: String::from("Hello.\n"), tool_calls: Vec::new(), received: None };
     assert_eq!(plain(run.conversation()), [user("What is the weather?"), last]);
+}
+
+/// The calls of the only reply are reported, the valid ones without an answer, and none runs.
+#[test]
+fn a_request_of_one_reply_ends_with_its_calls() {
+    let tools = tools();
+    let options = RequestOptions { one_reply: true, ..RequestOptions::default() };
+    let start = RunStart { options, ..play().run_start() };
+    let mut run = Run::new(play().config, start.clone());
+    run.next_step(&tools, &BiosV1);
+    let reply = reply_with("")
+        .call("ask", json!({}))
+        .call("get_weather", json!({"unit": "kelvin"}))
+        .call("nothing", json!({}))
+        .malformed("look", "{")
+        .call("finish", json!({}));
+    run.on_event(ChatEvent::Ended { reply: reply.reply }, &tools, 20);
+    assert_eq!(run.next_step(&tools, &BiosV1), Step::Finished);
+    let outcome = run.outcome().unwrap();
+    assert_eq!((outcome.state, outcome.signals.len()), (FinalState::Completed, 1));
+    let events = run.take_events();
+    let called: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolCall { name, .. } => Some(name.as_str()),
+            Event::ToolStarted { .. } | Event::Approval { .. } => panic!("{event:?}"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(called, ["ask", "get_weather", "nothing", "look"]);
+    let kinds: Vec<&Value> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolFinished { error, .. } => error.as_ref().map(|error| &error["kind"]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, ["invalid_arguments", "unknown_tool", "invalid_arguments"]);
+    let answered = run.conversation().iter().filter(|message| matches!(***message, Message::Tool { .. }));
+    assert_eq!(answered.count(), 4, "the conversation can be continued");
+
+    // A reply without calls ends it as any request.
+    let mut run = Run::new(play().config, start);
+    run.next_step(&tools, &BiosV1);
+    run.on_event(ChatEvent::Text { text: String::from("Hm.") }, &tools, 10);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 20);
+    assert_eq!(run.outcome().map(|outcome| outcome.text.as_str()), Some("Hm."));
 }
