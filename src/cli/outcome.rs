@@ -22,6 +22,8 @@ pub(in crate::cli) enum Exit {
     Failed,
     /// Nothing was attempted.
     NotAttempted,
+    /// The results are not enough to decide.
+    Undecided,
     /// Ctrl-C or another signal.
     Interrupted,
 }
@@ -34,6 +36,7 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
+            Exit::Undecided => 3,
             Exit::Interrupted => exit_code(),
         })
     }

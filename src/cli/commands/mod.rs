@@ -10,6 +10,7 @@ mod compile;
 mod completions;
 mod diff;
 mod doctor;
+mod eval;
 mod fmt;
 mod import;
 mod init;
@@ -126,6 +127,8 @@ commands! {
     Run(run::RunOptions),
     /// Start or resume a chat session with a model
     Chat(chat::ChatOptions),
+    /// Send the asks of tools to models, and judge which tools they call
+    Eval(eval::EvalOptions),
     /// Verify recordings without a model and without running tools
     ///
     /// With --specs, validates recorded calls against the specs.

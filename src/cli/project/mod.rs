@@ -9,5 +9,6 @@ pub(in crate::cli) mod permissions;
 pub(in crate::cli) mod preview;
 pub(in crate::cli) mod programs;
 pub(in crate::cli) mod rerun;
+pub(in crate::cli) mod revision;
 pub(in crate::cli) mod script_log;
 pub(in crate::cli) mod trust;

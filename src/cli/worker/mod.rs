@@ -49,8 +49,8 @@ pub(in crate::cli) enum Source<'s> {
     CommandLine,
     /// The command line, to go on with a session in which the user chose a worker.
     Session { worker: &'s str },
-    /// A test of the model, which runs no tool of the project.
-    Try,
+    /// Requests that run no tool of the project. A replay does not send them.
+    Try { is_replay: bool },
     /// A replayed recording. A replay requires no permission for servers and keys.
     Recording { worker: &'s str },
     /// A journal. Its server must be trusted like the `:endpoint` of a spec, which it replaces. `worker`: `None` without a
@@ -62,7 +62,7 @@ impl<'s> Source<'s> {
     /// Returns the name of the worker in a stored file; empty if it names none.
     fn stored(self) -> Option<&'s str> {
         match self {
-            Self::CommandLine | Self::Session { .. } | Self::Try => None,
+            Self::CommandLine | Self::Session { .. } | Self::Try { .. } => None,
             Self::Recording { worker } => Some(worker),
             Self::Journal { worker, .. } => Some(worker.unwrap_or_default()),
         }
@@ -84,7 +84,7 @@ pub(in crate::cli) fn open(
     let dirs = options.project.dirs()?;
     let mut named = options.worker.as_deref();
     let (recorded, stored) = match source {
-        Source::CommandLine | Source::Session { .. } | Source::Try => (None, None),
+        Source::CommandLine | Source::Session { .. } | Source::Try { .. } => (None, None),
         Source::Recording { worker } => (Some(worker), None),
         Source::Journal { path, worker, endpoint } => {
             named = named.or(worker);
@@ -126,8 +126,11 @@ pub(in crate::cli) fn open(
     }
     let connection = options.connection();
     let mut plan = opened.plan(spec, &connection);
-    if matches!(source, Source::Try) {
+    if let Source::Try { is_replay } = source {
         plan.omit_tools();
+        if is_replay {
+            plan.omit_server();
+        }
     }
     if recorded.is_some() {
         plan.omit_server();

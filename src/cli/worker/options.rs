@@ -52,7 +52,7 @@ pub(in crate::cli) struct RequestOptions {
 }
 
 /// Parses `KEY=VALUE`. A value that is not JSON is a string.
-fn parse_param(text: &str) -> Result<(String, Value), String> {
+pub(in crate::cli) fn parse_param(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, as in temperature=0")?;
     let key = key.trim().replace('-', "_");
     if key.is_empty() || is_reserved_param(&key) {

@@ -142,6 +142,7 @@ pages! {
     compile,
     diff,
     doctor,
+    eval,
     fix,
     findings,
     fmt,

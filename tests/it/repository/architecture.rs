@@ -28,8 +28,8 @@ pub(super) const CRATES: [(&str, &[&str]); 20] = [
     (
         "",
         &[
-            "lang", "process", "chat", "script", "project", "record", "worker", "durable", "stub", "mcp",
-            "engine", "lsp", "rpc", "acp",
+            "lang", "process", "chat", "eval", "script", "project", "record", "worker", "durable", "stub",
+            "mcp", "engine", "lsp", "rpc", "acp",
         ],
     ),
     ("serve", &["lang", "process", "chat", "script", "project", "record", "worker", "engine"]),

@@ -21,7 +21,7 @@ pub use repeated::{pass_at_k, pass_hat_k};
 pub use versions::{Comparison, Outcome, PairedTally, Test, compare};
 
 /// The runs of one ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Runs that passed; at most `runs`.
     pub passes: u32,

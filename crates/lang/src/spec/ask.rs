@@ -3,7 +3,7 @@
 //! An ask is an entry of `:asks` of a tool, or a `(defask …)` of the project. Both lower to the same type.
 
 use super::json::{Json, JsonKind, Member};
-use crate::text::{SourceId, Span, Spanned};
+use crate::text::{Location, SourceId, Span, Spanned};
 
 /// A prompt, and what the model should do in its first reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +85,11 @@ pub enum PatternKind {
 }
 
 impl Ask {
+    /// Returns where it is written.
+    pub fn location(&self) -> Location {
+        Location { source: self.source, span: self.span }
+    }
+
     /// Returns the calls that it expects, none for a negative ask.
     pub fn calls(&self) -> &[ExpectedCall] {
         match &self.expected {

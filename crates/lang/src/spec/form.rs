@@ -3,6 +3,8 @@
 //! Lowering the form returns the same tool. Spans are kept, so that findings for a form that was not made from a spec
 //! point to its original source.
 
+use serde_json::Value;
+
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, ValueKind};
 use super::{
@@ -138,6 +140,29 @@ fn datum_of_sample(sample: &SampleCall) -> Datum {
     let span = arguments.span;
     let (arguments, returns) = (datum_of_json(arguments), datum_of_json(returns));
     list(vec![keyword("args", span), arguments, keyword("returns", returns.span), returns], span)
+}
+
+/// Builds `(defask :prompt … :calls [(TOOL :call …) …])`, or `:call none` without calls. The arguments are objects.
+pub fn form_of_calls(prompt: &str, calls: &[(&str, &Value)]) -> Datum {
+    let span = Span::default();
+    let text = |text: &str| string(&Spanned::new(text.to_owned(), span));
+    let empty = Json { span, kind: JsonKind::Null };
+    let call = |(tool, arguments): &(&str, &Value)| {
+        let arguments = match datum_of_json(&Json::with_spans(Value::clone(arguments), &empty)) {
+            // A call without arguments.
+            nil if nil.is_nil() => symbol("t", span),
+            arguments => arguments,
+        };
+        list(vec![text(tool), keyword("call", span), arguments], span)
+    };
+    let mut form = vec![symbol("defask", span), keyword("prompt", span), text(prompt)];
+    if calls.is_empty() {
+        form.extend([keyword("call", span), symbol("none", span)]);
+    } else {
+        let calls = calls.iter().map(call).collect();
+        form.extend([keyword("calls", span), datum(DatumKind::Vector(calls), span)]);
+    }
+    list(form, span)
 }
 
 /// Builds `("prompt" :call …)`.

@@ -42,7 +42,7 @@ pub(crate) use confirm::testable_members;
 pub use definitions::{Definitions, McpServer, McpTransport, ProjectSettings};
 pub use dialect::{DIALECTS, DialectSpec};
 pub use file_kind::FileKind;
-pub use form::form_of_tool;
+pub use form::{form_of_calls, form_of_tool};
 pub use format::{format, format_generated};
 pub use home_folder::{HomeFolder, UnknownHomeFolder};
 pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};

@@ -1,6 +1,5 @@
 //! `deftool diff`: compares two versions of tools.
 
-mod revision;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -15,8 +14,8 @@ use serde_json::json;
 use crate::cli::options::{FormatOptions, ProjectOptions};
 use crate::cli::outcome::{CliError, Exit};
 use crate::cli::project::inputs::{CommandDirs, with_projects_below};
+use crate::cli::project::revision::Revision;
 use crate::cli::terminal::output::{clean, eprint_progress, print_json, print_lines};
-use revision::Revision;
 use version::{ProjectChange, Version};
 
 #[derive(Debug, Args)]

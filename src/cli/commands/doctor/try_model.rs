@@ -57,7 +57,7 @@ pub(super) fn check(options: &DoctorOptions) -> Result<Vec<Line>, CliError> {
     };
     let request = RequestOptions { system: None, params: Vec::new(), yes: false };
     let scripts = ScriptOptions { isolate: Isolate::Threads, trust: false };
-    let opened = match open(&worker, &request, &scripts, Source::Try) {
+    let opened = match open(&worker, &request, &scripts, Source::Try { is_replay: false }) {
         Ok(opened) => opened,
         Err(error) => return Ok(vec![not_sent(&error)]),
     };

@@ -15,7 +15,7 @@ use crate::cli::outcome::CliError;
 use crate::cli::project::programs::find_program;
 
 /// A git revision, and its files that are compared with those at a path now. Links are not followed.
-pub(super) struct Revision {
+pub(in crate::cli) struct Revision {
     name: String,
     commit: String,
     git: Git,
@@ -24,8 +24,8 @@ pub(super) struct Revision {
     /// File names in messages are relative to this folder.
     current: PathBuf,
     /// The files. They do not exist: [`texts`](Self::texts) has their content.
-    pub(super) inputs: Vec<Input>,
-    pub(super) texts: Overlay,
+    pub(in crate::cli) inputs: Vec<Input>,
+    pub(in crate::cli) texts: Overlay,
 }
 
 impl Revision {
@@ -33,7 +33,7 @@ impl Revision {
     ///
     /// # Errors
     /// When `name` is not a revision, or git is missing.
-    pub(super) fn open(name: &Path, path: &Path, current: &Path) -> Result<Self, CliError> {
+    pub(in crate::cli) fn open(name: &Path, path: &Path, current: &Path) -> Result<Self, CliError> {
         let Some(name) = name.to_str().filter(|name| !name.starts_with('-')) else {
             return Err(CliError::Usage(format!(
                 "`{}` is neither a path nor a git revision",
@@ -58,7 +58,7 @@ impl Revision {
     ///
     /// # Errors
     /// When a file is not UTF-8.
-    pub(super) fn add(&mut self, path: &Path) -> Result<(), CliError> {
+    pub(in crate::cli) fn add(&mut self, path: &Path) -> Result<(), CliError> {
         let real = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
         let mut inside = self.inside(&real);
         if real.join("specs").is_dir() {
@@ -81,7 +81,7 @@ impl Revision {
     ///
     /// # Errors
     /// When a file is not UTF-8.
-    pub(super) fn add_projects(
+    pub(in crate::cli) fn add_projects(
         &mut self,
         folder: &Path,
         now: &[Input],
