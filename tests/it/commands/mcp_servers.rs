@@ -309,7 +309,7 @@ fn calls_of_a_server_with_confirm_need_approval() {
     }
     let project = project(&hostile("works", " :confirm t"), r#"(reply (call "h__act"))"#);
     let shown = run(&project, &["--trust"]);
-    assert!(shown.contains("h__act {}") && !shown.contains("\"acted\""), "{shown}");
+    assert!(shown.contains("tool   h__act → {\"refused\"") && !shown.contains("\"acted\""), "{shown}");
     let shown = run(&project, &["--trust", "--yes"]);
     assert!(shown.contains("tool   h__act → \"acted\""), "{shown}");
 }

@@ -180,7 +180,7 @@ const SEEN_IN_CONVERSATION: &str = r#"> Count abcd
 
 count {"text":"abcd"} ok
 careful {"path":"a"} ok
-Call careful {"path":"a"}? refused
+Call careful path: "a"? refused
 It is 4.
 
 > And again?

@@ -129,9 +129,9 @@ errors: 1
 progress: c count 0.5 half
 log: c count warn odd
 called: 3
-asked: careful {"path":"a"}
+asked: careful path: "a"
 called: changed a
-asked: careful {"path":"a"}
+asked: careful path: "a"
 failed: -32803 canceled the user did not allow this call to `careful`: not now
 failed: -32803 unknown_tool unknown tool `cuont`; did you mean `count`?
 failed: -32800 undefined canceled
