@@ -42,3 +42,17 @@ fn the_programs_of_the_recipe_run_if_they_are_installed() {
     }
     assert!(count > 0 || std::env::var_os("CI").is_none());
 }
+
+/// The replies of a real model to the asks of the toolbox are recorded: `tests/real/evaluate --record` made both files.
+#[test]
+fn the_recorded_evaluation_of_the_toolbox_has_the_same_result() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let arguments = [
+        ["eval", "--replay", "tests/real/toolbox.recording.jsonl"].as_slice(),
+        &["--param", "temperature=0", "--param", "max_tokens=256", "--format", "markdown"],
+    ];
+    let ended = Ended::of(command_in(root, &arguments.concat()).output().unwrap());
+    let expected = std::fs::read_to_string(root.join("tests/real/toolbox.md")).unwrap();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), expected.as_str()), "{ended:?}");
+    assert!(!ended.stderr.contains("skipped"), "record it again with tests/real/evaluate --record: {ended:?}");
+}

@@ -92,7 +92,8 @@ impl fmt::Display for Difference {
                 write!(f, "{place}: expected {expected}, found {found}")
             }
             (Some(expected), None) => write!(f, "missing argument `{path}`: expected {expected}"),
-            (None, _) => write!(f, "extra argument `{path}`"),
+            (None, Some(found)) => write!(f, "extra argument `{path}`: {}", code(&found.to_string())),
+            (None, None) => write!(f, "extra argument `{path}`"),
         }
     }
 }

@@ -114,7 +114,7 @@ fn the_schema_decides_about_arguments_that_are_not_stated() {
             "get_weather",
             json!({"location": "Oslo"}),
             json!({"location": "Oslo", "unit": "fahrenheit", "verbose": true}),
-            &["extra argument `.unit`", "extra argument `.verbose`"],
+            &["extra argument `.unit`: `\"fahrenheit\"`", "extra argument `.verbose`: `true`"],
         ),
         // What is stated and absent has its default.
         ("get_weather", json!({"location": "Oslo", "unit": "celsius"}), json!({"location": "Oslo"}), &[]),
@@ -233,18 +233,18 @@ fn the_same_rules_apply_inside_of_objects_and_arrays() {
             "search",
             json!({"filter": {"year": 1999}}),
             json!({"filter": {"year": 1999, "language": "de"}}),
-            &["extra argument `.filter.language`"],
+            &["extra argument `.filter.language`: `\"de\"`"],
         ),
         (
             "search",
             json!({"sort": [{"by": "a"}, {"by": "b"}]}),
             json!({"sort": [{"by": "a", "descending": false}, {"by": "c", "descending": true}]}),
-            &["`.sort[1].by`: expected `\"b\"`, found `\"c\"`", "extra argument `.sort[1].descending`"],
+            &["`.sort[1].by`: expected `\"b\"`, found `\"c\"`", "extra argument `.sort[1].descending`: `true`"],
         ),
         ("search", json!({"page": page}), json!({"page": {"size": 10}}), &[]),
         ("search", json!({"page": {"size": 10}}), json!({"page": page}), &[]),
         ("search", json!({"query": "x"}), json!({"query": "x", "tags": ["all"]}), &[]),
-        ("search", json!({"query": "x"}), json!({"query": "x", "tags": []}), &["extra argument `.tags`"]),
+        ("search", json!({"query": "x"}), json!({"query": "x", "tags": []}), &["extra argument `.tags`: `[]`"]),
         (
             "search",
             json!({"filter": {}}),
@@ -263,7 +263,7 @@ fn ignored_arguments_do_not_matter() {
     check(&ask, &reply(json!({"filter": {}})), "cva", &[]);
     // Only at the top.
     let inside = json!({"filter": {"language": "de"}});
-    check(&ask, &reply(inside), "cv", &["extra argument `.filter.language`"]);
+    check(&ask, &reply(inside), "cv", &["extra argument `.filter.language`: `\"de\"`"]);
 }
 
 /// The scores of replies with several calls, without calls, and with invalid calls.
@@ -372,7 +372,7 @@ fn pairs_are_not_greedy() {
         json!({"tool": "get_weather", "arguments": {"location": "Bergen", "unit": "fahrenheit", "days": 2}});
     let reply = json!([other, weather("Rome")]);
     let rome = "`.location`: expected `\"Oslo\"`, found `\"Rome\"`";
-    check(&ask, &reply, "cv", &[rome, "extra argument `.days`"]);
+    check(&ask, &reply, "cv", &[rome, "extra argument `.days`: `2`"]);
 }
 
 /// A reply of a server that floods: the verdict is small, and complete in short time.

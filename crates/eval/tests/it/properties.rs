@@ -74,7 +74,7 @@ proptest! {
         reply[at]["arguments"]["unstated"] = value;
         let verdict = verdict(&calls, false, &reply);
         prop_assert!(verdict.choice && !verdict.arguments, "{verdict:?}");
-        prop_assert_eq!(verdict.problems[0].to_string(), "extra argument `.unstated`");
+        prop_assert!(verdict.problems[0].to_string().starts_with("extra argument `.unstated`: "));
     }
 
     #[test]

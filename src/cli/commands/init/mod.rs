@@ -2,13 +2,12 @@
 
 mod toolbox;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deftool_engine::text::quote;
 use deftool_engine::{config_folder, inside_project};
-use deftool_lang::spec::advice_on_name;
+use deftool_lang::spec::{ASKS_PREVIEW, advice_on_name};
 use deftool_lang::text::Location;
 use deftool_process::files::create_only_private_files;
 use deftool_project::{Load, load_specs, resolve_inputs};
@@ -116,8 +115,8 @@ pub(in crate::cli) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         }
         imported.write_to(folder)?;
     } else if let Some(names) = &options.toolbox {
-        let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
-        copy_toolbox(folder, &existing, names)?;
+        let existing = if is_project { Some(load_in(folder)?) } else { None };
+        copy_toolbox(folder, existing.as_ref(), names)?;
     } else {
         create(folder, if options.user { &USER_SAMPLE } else { &SAMPLE[..] })?;
     }
@@ -190,15 +189,10 @@ fn read_foreign(from: &[String]) -> Result<Imported, CliError> {
     import_for_init(file, format)
 }
 
-/// Returns the tools of the project in `folder` with their locations.
-fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
+/// Reads the specs of the project in `folder`.
+fn load_in(folder: &Path) -> Result<Load, CliError> {
     let dirs = command_dirs(Some(folder))?;
-    let load: Load = load_specs(&resolve_inputs(&[], &dirs.project)?, &dirs.current)?;
-    let named = load.tools.iter().map(|loaded| {
-        let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
-        (loaded.tool.name.value.clone(), load.sources.describe(at))
-    });
-    Ok(named.collect())
+    Ok(load_specs(&resolve_inputs(&[], &dirs.project)?, &dirs.current)?)
 }
 
 fn describe_unknown(name: &str) -> String {
@@ -208,18 +202,14 @@ fn describe_unknown(name: &str) -> String {
 }
 
 /// Copies the named tools, or all, unless the project uses their names.
-fn copy_toolbox(
-    folder: &Path,
-    existing: &BTreeMap<String, String>,
-    names: &[String],
-) -> Result<(), CliError> {
+fn copy_toolbox(folder: &Path, existing: Option<&Load>, names: &[String]) -> Result<(), CliError> {
     let selected: Vec<&ToolboxTool> = TOOLBOX
         .iter()
         .filter(|tool| names.is_empty() || names.iter().any(|name| name == tool.name))
         .collect();
     for tool in &selected {
         let script = format!("scripts/{}.lua", tool.name);
-        if let Some(location) = existing.get(tool.name) {
+        if let Some(location) = existing.and_then(|load| place_of(load, tool.name)) {
             eprint_progress(&format!("skipped  {}: already defined at {location}", tool.name));
         } else if folder.join(&script).exists() {
             // Do not combine an included spec with another script.
@@ -230,7 +220,17 @@ fn copy_toolbox(
     }
     let files: Vec<&str> =
         selected.iter().flat_map(|tool| tool.files.iter().map(|(_, text)| *text)).collect();
-    create(folder, &toolbox::modules_of(&files))
+    create(folder, &toolbox::modules_of(&files))?;
+    if existing.is_none_or(|load| !load.enables(ASKS_PREVIEW)) {
+        create(folder, &toolbox::SETTINGS)?;
+    }
+    Ok(())
+}
+
+/// Returns where a project defines a tool of this name.
+fn place_of(load: &Load, name: &str) -> Option<String> {
+    let loaded = load.tools.iter().find(|loaded| loaded.tool.name.value == name)?;
+    Some(load.sources.describe(Location { source: loaded.tool.source, span: loaded.tool.name.span }))
 }
 
 /// Writes the files that do not exist.

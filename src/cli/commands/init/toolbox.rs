@@ -34,6 +34,10 @@ pub(super) const TOOLBOX: &[ToolboxTool] = tools! {
     "write_file": ["specs/write_file.eld", "scripts/write_file.lua", "scripts/write_file_test.lua"],
 };
 
+/// The settings of a project with tools of the toolbox: their asks are a preview.
+pub(super) const SETTINGS: [(&str, &str); 1] =
+    [("specs/project.eld", include_str!("../../../../specs/project.eld"))];
+
 /// Modules that the scripts require.
 const LIBRARY: [(&str, &str); 5] = [
     ("scripts/lib/attempt.lua", include_str!("../../../../scripts/lib/attempt.lua")),
