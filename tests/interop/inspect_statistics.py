@@ -120,7 +120,7 @@ def estimate(interval, scores):
         found = interval(scores)
     except ValueError:
         return None
-    return mean()(scores), found["lower"], found["upper"]
+    return mean()(scores), float(found["lower"]), float(found["upper"])
 
 
 # Why figures differ: in words, whether the reason applies to a table and k, and the figures that deftool must have then.
