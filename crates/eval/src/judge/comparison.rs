@@ -39,23 +39,12 @@ pub(super) struct Validators(HashMap<*const Json, ArgumentValidator>);
 
 impl Validators {
     pub(super) fn of(calls: &[ExpectedCall]) -> Self {
-        let mut validators = HashMap::new();
-        let mut pending: Vec<&Pattern> = calls.iter().filter_map(|call| call.arguments.as_ref()).collect();
-        while let Some(pattern) = pending.pop() {
-            match &pattern.kind {
-                PatternKind::Scalar(_) => {}
-                PatternKind::Array(patterns) | PatternKind::Any(patterns) => pending.extend(patterns),
-                PatternKind::Object(members) => pending.extend(members.iter().map(|(_, pattern)| pattern)),
-                PatternKind::Optional(pattern) => pending.push(pattern),
-                // Nothing is valid under a schema that does not compile.
-                PatternKind::Schema(schema) => {
-                    if let Ok(validator) = ArgumentValidator::compile("", &schema.to_value()) {
-                        validators.insert(std::ptr::from_ref(schema), validator);
-                    }
-                }
-            }
-        }
-        Self(validators)
+        let validators = calls.iter().flat_map(ExpectedCall::schemas).filter_map(|schema| {
+            // Nothing is valid under a schema that does not compile.
+            let validator = ArgumentValidator::compile("", &schema.to_value()).ok()?;
+            Some((std::ptr::from_ref(schema), validator))
+        });
+        Self(validators.collect())
     }
 
     fn is_valid(&self, schema: &Json, value: &Value) -> bool {

@@ -5,6 +5,8 @@
 //! more asks tell more about other asks.
 //!
 //! A result that needs at least one run is `None` without one: nothing measured is not zero.
+//!
+//! `tests/interop/inspect_statistics.md` lists the differences from Inspect, a library for evaluations.
 
 mod quantile;
 mod rate;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use deftool_eval::judge::ObservedCall;
 use deftool_lang::schema::{Arguments, ToolEntry, ToolKind, ToolSet};
-use deftool_lang::spec::{Ask, ExpectedCall, ExpectedReply, Json, JsonKind, Member, Pattern, PatternKind};
+use deftool_lang::spec::{Ask, ExpectedCall, ExpectedReply, Pattern, PatternKind};
 use deftool_lang::text::{SourceFile, Sources, Span, Spanned};
 use serde_json::Value;
 
@@ -44,32 +44,14 @@ fn pattern(value: &Value) -> Pattern {
         Value::Object(members) => match members.iter().next() {
             Some((key, Value::Array(values))) if key == "$any" => PatternKind::Any(all(values)),
             Some((key, inner)) if key == "$optional" => PatternKind::Optional(Box::new(pattern(inner))),
-            Some((key, schema)) if key == "$schema" => PatternKind::Schema(json(schema)),
+            Some((key, schema)) if key == "$schema" => PatternKind::Schema(schema.clone().into()),
             _ => PatternKind::Object(
                 members.iter().map(|(name, value)| (spanned(name), pattern(value))).collect(),
             ),
         },
-        scalar => PatternKind::Scalar(json(scalar)),
+        scalar => PatternKind::Scalar(scalar.clone().into()),
     };
     Pattern { span: Span::default(), kind }
-}
-
-fn json(value: &Value) -> Json {
-    let span = Span::default();
-    let kind = match value {
-        Value::Null => JsonKind::Null,
-        Value::Bool(value) => JsonKind::Bool(*value),
-        Value::Number(number) => JsonKind::Number(number.clone()),
-        Value::String(text) => JsonKind::String(text.clone()),
-        Value::Array(items) => JsonKind::Array(items.iter().map(json).collect()),
-        Value::Object(members) => JsonKind::Object(
-            members
-                .iter()
-                .map(|(key, value)| Member { key: key.clone(), key_span: span, value: json(value) })
-                .collect(),
-        ),
-    };
-    Json { span, kind }
 }
 
 fn spanned(text: &str) -> Spanned<String> {

@@ -99,9 +99,15 @@ impl Ask {
     }
 
     /// Returns the schemas in `(schema …)`.
-    pub(crate) fn schemas(&self) -> Vec<&Json> {
-        let mut pending: Vec<&Pattern> =
-            self.calls().iter().filter_map(|call| call.arguments.as_ref()).collect();
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Json> {
+        self.calls().iter().flat_map(ExpectedCall::schemas)
+    }
+}
+
+impl ExpectedCall {
+    /// Returns the schemas in `(schema …)`.
+    pub fn schemas(&self) -> Vec<&Json> {
+        let mut pending: Vec<&Pattern> = self.arguments.iter().collect();
         let mut schemas = Vec::new();
         while let Some(pattern) = pending.pop() {
             match &pattern.kind {

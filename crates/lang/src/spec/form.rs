@@ -146,9 +146,8 @@ fn datum_of_sample(sample: &SampleCall) -> Datum {
 pub fn form_of_calls(prompt: &str, calls: &[(&str, &Value)]) -> Datum {
     let span = Span::default();
     let text = |text: &str| string(&Spanned::new(text.to_owned(), span));
-    let empty = Json { span, kind: JsonKind::Null };
     let call = |(tool, arguments): &(&str, &Value)| {
-        let arguments = match datum_of_json(&Json::with_spans(Value::clone(arguments), &empty)) {
+        let arguments = match datum_of_json(&Json::from(Value::clone(arguments))) {
             // A call without arguments.
             nil if nil.is_nil() => symbol("t", span),
             arguments => arguments,

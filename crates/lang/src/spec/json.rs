@@ -106,6 +106,13 @@ impl Json {
     }
 }
 
+/// Converts a value that has no source: all spans are empty.
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self::with_spans(value, &Self { span: Span::default(), kind: JsonKind::Null })
+    }
+}
+
 /// Converts members to a map without spans, in the same order.
 pub(crate) fn members_to_map(members: &[Member]) -> Map<String, Value> {
     members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect()
