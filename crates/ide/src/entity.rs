@@ -81,17 +81,7 @@ pub(crate) fn entity_at(project: &Project, path: &Path, offset: usize) -> Option
         Language::Spec => {
             let outline = Outline::of(project, path)?;
             let Part { node, role, form } = outline.part_at(offset)?;
-            let tool_name = || {
-                let is_call = |part: &&Part| {
-                    matches!(part.role, Role::Plist(Plist::ExpectedCall | Plist::PastCall))
-                        && outline.is_inside(part.node, offset)
-                };
-                let name = match outline.form_parts(form).filter(is_call).last() {
-                    Some(call) => outline.tree.children(call.node).next()?,
-                    None => outline.value_of(outline.forms.get(form)?.node, "name")?,
-                };
-                Some(outline.word(name).to_owned())
-            };
+            let tool_name = || outline.tool_at(form, offset).map(str::to_owned);
             let name = outline.word(node).to_owned();
             match role {
                 Role::Value(Plist::Tool | Plist::Exit, key) if key.name == "name" => Some(Entity::Tool(name)),

@@ -11,7 +11,7 @@ use deftool_project::{LoadedTool, ScriptState};
 use deftool_script::{is_same_code, is_variable_name, words};
 
 use crate::entity::{definitions_of, entity_at, parameters, references_of};
-use crate::model::Entity;
+use crate::model::{Entity, symbol_or_string};
 use crate::project::{FileSpan, Language, Project};
 use crate::usages::{Unedited, Usages, cut_off, recorded, usage_files, usages_in};
 
@@ -169,7 +169,7 @@ impl Rename {
             new.to_owned()
         } else if written == old && !FileKind::of_name(&path.to_string_lossy()).is_code() {
             // A symbol in an ask. In Emacs Lisp, it could be a variable.
-            if is_symbol(new) { new.to_owned() } else { quoted(new) }
+            symbol_or_string(new)
         } else if let Some(end @ ("}" | "?}")) = written.strip_prefix(&format!("{{{old}")) {
             format!("{{{new}{end}")
         } else {
@@ -246,11 +246,6 @@ impl Rename {
         }
         Ok(())
     }
-}
-
-/// Whether a name is read as a symbol, and not as a number or a constant.
-fn is_symbol(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic()) && !matches!(name, "t" | "nil")
 }
 
 fn name_of(entity: &Entity) -> &str {
