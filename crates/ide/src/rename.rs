@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Group, Severity, apply_fixes};
+use deftool_lang::spec::reference::KeyValue;
 use deftool_lang::spec::{FileKind, Origin, ToolKind, is_tool_name};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState};
 use deftool_script::{is_same_code, is_variable_name, words};
 
-use crate::entity::{definitions_of, entity_at, parameters, references_of};
+use crate::entity::{definitions_of, entity_at, entity_of, parameters, references_of};
 use crate::model::{Entity, symbol_or_string};
+use crate::outline::{Outline, Part, Role};
 use crate::project::{FileSpan, Language, Project};
 use crate::usages::{Unedited, Usages, cut_off, recorded, usage_files, usages_in};
 
@@ -138,6 +140,7 @@ pub fn rename(
         }
         Entity::Worker(_) => {}
     }
+    renamed.check_calls(project, &entity)?;
     renamed.check_meaning(project)?;
     if let Some((_, taken)) = renamed.moves.iter().find(|(_, to)| project.exists(to)) {
         return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
@@ -227,6 +230,32 @@ impl Rename {
             let replacement = format!("{separator}:script {}", quoted(&shown(project, &script)));
             let at = Span::at(span.end as usize);
             self.edits.entry(path).or_default().push(Edit { span: at, replacement });
+        }
+        Ok(())
+    }
+
+    /// Checks that all calls of asks and examples which name the entity are edited. Those with errors are not loaded.
+    fn check_calls(&self, project: &Project, entity: &Entity) -> Result<(), RenameError> {
+        let old = name_of(entity);
+        let sources = project.load().sources.iter().filter(|(_, file)| file.text.contains(old));
+        let paths = sources.map(|(_, file)| project.root().join(&file.name));
+        for path in paths.filter(|path| Language::of(path) == Some(Language::Spec)) {
+            let Some(outline) = Outline::of(project, &path) else { continue };
+            let edits = self.edits.get(&path).map_or(&[][..], Vec::as_slice);
+            let names = |part: &&Part| {
+                let is_in_call = match part.role {
+                    Role::Tool | Role::CallKey => true,
+                    Role::Value(_, key) => matches!(key.value, KeyValue::Arguments),
+                    _ => false,
+                };
+                is_in_call && entity_of(&outline, part).as_ref() == Some(entity)
+            };
+            let mut named = outline.parts.iter().filter(names).map(|part| outline.span(part.node));
+            if let Some(span) = named.find(|span| edits.iter().all(|edit| edit.span != *span)) {
+                let (name, at) = (old.to_owned(), describe(project, &path, span));
+                let message = String::from("the call with this name is not loaded");
+                return Err(RenameError::Broken { name, at, message });
+            }
         }
         Ok(())
     }
