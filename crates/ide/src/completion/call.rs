@@ -4,7 +4,7 @@ use deftool_lang::spec::reference::{PATTERNS, PatternDoc, Plist};
 use deftool_lang::syntax::{Kind, NodeId, quoted};
 use deftool_lang::text::Span;
 
-use super::item::{Completion, CompletionKind, plain};
+use super::item::{Completion, CompletionKind, pattern_heads, plain};
 use super::{Completer, described};
 use crate::arguments::{WrittenArgument, arguments_at};
 use crate::model::symbol_or_string;
@@ -60,7 +60,7 @@ impl Completer<'_> {
         let tree = &self.outline.tree;
         let before = self.outline.child_before(node, self.offset);
         match (tree.kind(node), tree.children(node).next()) {
-            (Kind::List, None) => self.pattern_heads(self.here()),
+            (Kind::List, None) => pattern_heads(self.here()),
             (Kind::List, Some(head)) if tree.kind(head) == Kind::Symbol => self.patterns(key, self.here()),
             // In an object, only the value of a key can be one of several.
             (Kind::List, _) if before.is_none_or(|before| !self.outline.is_key(before)) => Vec::new(),
@@ -79,15 +79,6 @@ impl Completer<'_> {
             }));
         }
         found
-    }
-
-    /// Completes the head of a list that stands for several values.
-    pub(super) fn pattern_heads(&self, replaces: Span) -> Vec<Completion> {
-        let complete = |PatternDoc { head, doc }| {
-            let snippet = if replaces.is_empty() { format!("{head} $1") } else { head.to_owned() };
-            plain(head, CompletionKind::Form, &snippet, doc, replaces)
-        };
-        PATTERNS.map(complete).to_vec()
     }
 
     /// Completes an element of `:ignore`: an argument that is neither there nor in the call.

@@ -18,7 +18,7 @@ use deftool_project::LoadedTool;
 use self::comment::{directives, of_rules};
 pub(crate) use self::item::plain;
 pub use self::item::{Completion, CompletionKind, Completions};
-use self::item::{choose, value_snippet};
+use self::item::{choose, pattern_heads, value_snippet};
 use self::script::in_script;
 pub(crate) use self::script::{function_doc, host_function};
 use crate::outline::{Outline, Part, Role};
@@ -76,7 +76,7 @@ impl Completer<'_> {
                 Role::CallValue(_) if self.is_sequence(node) => Vec::new(),
                 Role::CallValue(key) => self.argument_values(key, self.outline.span(node)),
                 Role::Pattern(key) => self.in_pattern(key, node),
-                Role::PatternHead => self.pattern_heads(self.outline.span(node)),
+                Role::PatternHead => pattern_heads(self.outline.span(node)),
                 Role::Names(Plist::Override) => self.in_targets(node),
                 Role::Name if self.is_in_targets(node) => {
                     self.targets(self.list_of(node), self.outline.span(node))
