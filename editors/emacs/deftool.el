@@ -60,8 +60,9 @@
   :type 'boolean)
 
 (defconst deftool--font-lock-keywords
-  `((,(regexp-opt '("(deftool" "(defexit" "(defworker" "(defmcp" "(defproject"))
-     (0 font-lock-keyword-face))
+  `((,(concat "(" (regexp-opt '("deftool" "defexit" "defworker" "defmcp" "defdialect" "defask" "defproject")
+                              'symbols))
+     (1 font-lock-keyword-face))
     ("\\_<:\\(?:\\sw\\|\\s_\\)+" (0 font-lock-builtin-face))))
 
 ;;;###autoload
@@ -174,7 +175,7 @@
 ;;;; Tool forms in Emacs Lisp
 
 (defconst deftool--tool-forms
-  (concat "(" (regexp-opt '("deftool" "defexit" "defworker" "defmcp"
+  (concat "(" (regexp-opt '("deftool" "defexit" "defworker" "defmcp" "defdialect" "defask"
                             "gptel-make-tool" "gptel-make-preset" "llm-make-tool")
                           'symbols))
   "Matches the beginning of a tool form.")

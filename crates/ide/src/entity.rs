@@ -80,37 +80,31 @@ pub(crate) fn entity_at(project: &Project, path: &Path, offset: usize) -> Option
         }
         Language::Spec => {
             let outline = Outline::of(project, path)?;
-            let Part { node, role, form } = outline.part_at(offset)?;
-            let tool_name = || {
-                let is_call = |part: &&Part| {
-                    matches!(part.role, Role::Plist(Plist::ExpectedCall | Plist::PastCall))
-                        && outline.is_inside(part.node, offset)
-                };
-                let name = match outline.form_parts(form).filter(is_call).last() {
-                    Some(call) => outline.tree.children(call.node).next()?,
-                    None => outline.value_of(outline.forms.get(form)?.node, "name")?,
-                };
-                Some(outline.word(name).to_owned())
-            };
-            let name = outline.word(node).to_owned();
-            match role {
-                Role::Value(Plist::Tool | Plist::Exit, key) if key.name == "name" => Some(Entity::Tool(name)),
-                Role::Value(Plist::Worker, key) if key.name == "name" => Some(Entity::Worker(name)),
-                Role::Value(_, key) if matches!(key.value, KeyValue::Tools(_)) => Some(Entity::Tool(name)),
-                Role::Tool => Some(Entity::Tool(name)),
-                Role::Value(_, key) if matches!(key.value, KeyValue::Arguments) => {
-                    Some(Entity::Argument { tool: tool_name()?, name })
-                }
-                Role::Value(Plist::Argument, key) if key.name == "name" => {
-                    Some(Entity::Argument { tool: tool_name()?, name })
-                }
-                Role::CallKey => {
-                    let name = name.trim_start_matches(':').to_owned();
-                    Some(Entity::Argument { tool: tool_name()?, name })
-                }
-                _ => None,
-            }
+            entity_of(&outline, &outline.part_at(offset)?)
         }
+    }
+}
+
+/// Returns what a part of a spec file names.
+pub(crate) fn entity_of(outline: &Outline, part: &Part) -> Option<Entity> {
+    let name = outline.word(part.node).to_owned();
+    let tool = || outline.tool_at(part.form, outline.span(part.node).start as usize).map(str::to_owned);
+    match part.role {
+        Role::Value(Plist::Tool | Plist::Exit, key) if key.name == "name" => Some(Entity::Tool(name)),
+        Role::Value(Plist::Worker, key) if key.name == "name" => Some(Entity::Worker(name)),
+        Role::Value(_, key) if matches!(key.value, KeyValue::Tools(_)) => Some(Entity::Tool(name)),
+        Role::Tool => Some(Entity::Tool(name)),
+        Role::Value(_, key) if matches!(key.value, KeyValue::Arguments) => {
+            Some(Entity::Argument { tool: tool()?, name })
+        }
+        Role::Value(Plist::Argument, key) if key.name == "name" => {
+            Some(Entity::Argument { tool: tool()?, name })
+        }
+        Role::CallKey => {
+            let name = name.trim_start_matches(':').to_owned();
+            Some(Entity::Argument { tool: tool()?, name })
+        }
+        _ => None,
     }
 }
 

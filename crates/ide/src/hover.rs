@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deftool_lang::schema::{Target, emit};
-use deftool_lang::spec::reference::{FORMS, KeyValue, Plist};
+use deftool_lang::spec::reference::{FORMS, KeyValue, PATTERNS, Plist};
 use deftool_lang::spec::{Argument, Json};
 use deftool_lang::text::Span;
 use deftool_project::{LoadedTool, rules};
@@ -41,6 +41,10 @@ fn in_spec(project: &Project, path: &Path, offset: usize, target: Target) -> Opt
     let span = outline.span(node);
     let markdown = match role {
         Role::Head => FORMS.iter().find(|form| form.head == outline.text_of(node))?.doc.to_owned(),
+        Role::PatternHead => {
+            let head = outline.text_of(node);
+            PATTERNS.iter().find(|pattern| pattern.head == head)?.doc.to_owned()
+        }
         Role::Key(_, key) => {
             let key = key?;
             format!("`:{}`\n\n{}", key.name, key.doc)
@@ -56,7 +60,12 @@ fn in_spec(project: &Project, path: &Path, offset: usize, target: Target) -> Opt
             }
             Entity::Worker(_) => return None,
         },
-        Role::Plist(_) | Role::Names(_) | Role::Name | Role::Call | Role::CallValue(_) => return None,
+        Role::Plist(_)
+        | Role::Names(_)
+        | Role::Name
+        | Role::Call(_)
+        | Role::CallValue(_)
+        | Role::Pattern(_) => return None,
     };
     Some(Hover { span, markdown })
 }

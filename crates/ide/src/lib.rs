@@ -25,12 +25,14 @@
 //! | `project` | the state of a project in an editor |
 //! | `outline` | the meaning of each part of a spec file |
 //! | `model` | what has a name: tools, arguments, workers |
+//! | `arguments` | the arguments of the tool that a call is for |
 //! | `entity` | tools, arguments and workers, and what refers to them in specs and scripts |
 //! | `usages` | tools and arguments in test scripts and scenarios |
 //! | `script` | features of scripts that need an analyzer |
 //! | the others | one feature each |
 
 mod actions;
+mod arguments;
 mod completion;
 mod entity;
 mod formatting;

@@ -38,12 +38,17 @@ pub(crate) enum Role {
     Tool,
     /// A list that maps names to plists.
     Names(Plist),
-    /// A list that maps arguments of the tool to values.
-    Call,
+    /// A list that maps arguments of a tool to values, in a value of this plist.
+    Call(Plist),
     /// An argument of the tool, as a key of such a list.
     CallKey,
     /// The value of an argument in such a list. Holds the node of the key.
     CallValue(NodeId),
+    /// Such a value in an ask, or a part of it, where a list can stand for several values. Holds the node of the key if the
+    /// values of the argument are possible here.
+    Pattern(Option<NodeId>),
+    /// The head of a list that stands for several values: `any`.
+    PatternHead,
     /// A name that the user chose, as a key: a property, a target.
     Name,
 }
@@ -138,8 +143,11 @@ impl Outline {
         match role {
             Role::Plist(plist) => {
                 let head = self.tree.children(node).take(skipped.min(1));
-                let is_call = matches!(plist, Plist::ExpectedCall | Plist::PastCall);
-                let of_head = if is_call { Role::Tool } else { Role::Head };
+                let of_head = match plist {
+                    Plist::ExpectedCall | Plist::PastCall => Role::Tool,
+                    Plist::Schema if self.head_of(node) == Some("schema") => Role::PatternHead,
+                    _ => Role::Head,
+                };
                 parts.extend(head.map(|head| (head, of_head, 0)));
                 let mut of = None;
                 for child in children.skip(skipped) {
@@ -158,24 +166,37 @@ impl Outline {
                     parts.push(match of.value {
                         KeyValue::Plists(inner) | KeyValue::VectorOf(inner) => self.plist(child, inner),
                         KeyValue::Entries(inner) => (child, Role::Plist(inner), 1),
-                        KeyValue::Calls => (child, Role::Call, 0),
-                        KeyValue::Confirm if self.tree.kind(child) == Kind::List => (child, Role::Call, 0),
+                        KeyValue::Calls => (child, Role::Call(plist), 0),
+                        KeyValue::Confirm if self.tree.kind(child) == Kind::List => {
+                            (child, Role::Call(plist), 0)
+                        }
                         _ => (child, Role::Value(plist, of), 0),
                     });
                 }
             }
-            Role::Call => {
-                // `(:args (…) :returns …)`
-                let is_sample = children.clone().any(|child| self.text_of(child) == ":returns");
-                let mut of = None;
+            Role::Call(plist) => {
+                let (is_sample, mut of) = (self.is_sample(node, plist), None);
                 for child in children {
                     if self.is_key(child) {
                         of = Some(child);
                         parts.push((child, if is_sample { Role::Name } else { Role::CallKey }, 0));
                     } else if let Some(key) = of.take() {
-                        let is_arguments = is_sample && self.text_of(key) == ":args";
-                        parts.push((child, if is_arguments { Role::Call } else { Role::CallValue(key) }, 0));
+                        parts.push(match plist {
+                            Plist::Ask | Plist::ExpectedCall => self.pattern(child, Some(key)),
+                            _ if is_sample && self.text_of(key) == ":args" => (child, Role::Call(plist), 0),
+                            _ => (child, Role::CallValue(key), 0),
+                        });
                     }
+                }
+            }
+            Role::Pattern(key) => {
+                let is_call = self.is_call(node);
+                let head = self.tree.children(node).take(usize::from(is_call));
+                parts.extend(head.map(|head| (head, Role::PatternHead, 0)));
+                for child in children.skip(usize::from(is_call)) {
+                    let is_name = !is_call && self.is_key(child);
+                    let part = self.pattern(child, key.filter(|_| is_call));
+                    parts.push(if is_name { (child, Role::Name, 0) } else { part });
                 }
             }
             Role::Names(inner) => {
@@ -184,7 +205,13 @@ impl Outline {
                     parts.push(if is_name { (child, Role::Name, 0) } else { self.plist(child, inner) });
                 }
             }
-            Role::Name | Role::Head | Role::Tool | Role::Key(..) | Role::CallKey | Role::CallValue(_) => {}
+            Role::Name
+            | Role::Head
+            | Role::Tool
+            | Role::Key(..)
+            | Role::CallKey
+            | Role::CallValue(_)
+            | Role::PatternHead => {}
         }
     }
 
@@ -192,7 +219,7 @@ impl Outline {
         match of.value {
             KeyValue::Plist(inner) => self.plist(node, inner),
             KeyValue::Named(inner) => (node, Role::Names(inner), 0),
-            KeyValue::Call(_) if self.tree.kind(node) == Kind::List => (node, Role::Call, 0),
+            KeyValue::Call(_) if self.tree.kind(node) == Kind::List => (node, Role::Call(plist), 0),
             _ => (node, Role::Value(plist, of), 0),
         }
     }
@@ -201,10 +228,27 @@ impl Outline {
         (node, Role::Plist(inner), usize::from(self.is_call(node)))
     }
 
+    fn pattern(&self, node: NodeId, key: Option<NodeId>) -> (NodeId, Role, usize) {
+        match self.head_of(node) {
+            Some("schema") => (node, Role::Plist(Plist::Schema), 1),
+            _ => (node, Role::Pattern(key), 0),
+        }
+    }
+
     /// Returns whether the list is a call such as `(list …)`.
     fn is_call(&self, node: NodeId) -> bool {
-        let head = self.tree.children(node).next().filter(|_| self.tree.kind(node) == Kind::List);
-        head.is_some_and(|head| self.tree.kind(head) == Kind::Symbol)
+        self.head_of(node).is_some()
+    }
+
+    /// Returns the symbol at the head of a list.
+    fn head_of(&self, node: NodeId) -> Option<&str> {
+        let head = self.tree.children(node).next().filter(|_| self.tree.kind(node) == Kind::List)?;
+        (self.tree.kind(head) == Kind::Symbol).then(|| self.text_of(head))
+    }
+
+    /// Returns whether a list that maps arguments to values is an example with a result: `(:args (…) :returns …)`.
+    pub(crate) fn is_sample(&self, list: NodeId, plist: Plist) -> bool {
+        matches!(plist, Plist::Tool | Plist::Exit) && self.keys_in(list).contains(&"returns")
     }
 
     pub(crate) fn is_key(&self, node: NodeId) -> bool {
@@ -255,6 +299,24 @@ impl Outline {
     pub(crate) fn form_parts(&self, form: usize) -> impl Iterator<Item = &Part> {
         let start = self.parts.partition_point(|part| part.form < form);
         self.parts.iter().skip(start).take_while(move |part| part.form == form)
+    }
+
+    /// Returns the name in a form.
+    pub(crate) fn name_of(&self, form: usize) -> Option<&str> {
+        Some(self.word(self.value_of(self.forms.get(form)?.node, "name")?))
+    }
+
+    /// Returns the name of the tool to which the arguments at `offset` of a form belong: that of the call around it, or of
+    /// the form.
+    pub(crate) fn tool_at(&self, form: usize, offset: usize) -> Option<&str> {
+        let is_call = |part: &&Part| {
+            matches!(part.role, Role::Plist(Plist::ExpectedCall | Plist::PastCall))
+                && self.is_inside(part.node, offset)
+        };
+        match self.form_parts(form).filter(is_call).last() {
+            Some(call) => Some(self.word(self.tree.children(call.node).next()?)),
+            None => self.name_of(form),
+        }
     }
 
     /// Returns the value of a key in the plist `list`.

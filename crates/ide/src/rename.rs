@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Group, Severity, apply_fixes};
+use deftool_lang::spec::reference::KeyValue;
 use deftool_lang::spec::{FileKind, Origin, ToolKind, is_tool_name};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState};
 use deftool_script::{is_same_code, is_variable_name, words};
 
-use crate::entity::{definitions_of, entity_at, parameters, references_of};
-use crate::model::Entity;
+use crate::entity::{definitions_of, entity_at, entity_of, parameters, references_of};
+use crate::model::{Entity, symbol_or_string};
+use crate::outline::{Outline, Part, Role};
 use crate::project::{FileSpan, Language, Project};
 use crate::usages::{Unedited, Usages, cut_off, recorded, usage_files, usages_in};
 
@@ -138,6 +140,7 @@ pub fn rename(
         }
         Entity::Worker(_) => {}
     }
+    renamed.check_calls(project, &entity)?;
     renamed.check_meaning(project)?;
     if let Some((_, taken)) = renamed.moves.iter().find(|(_, to)| project.exists(to)) {
         return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
@@ -169,7 +172,7 @@ impl Rename {
             new.to_owned()
         } else if written == old && !FileKind::of_name(&path.to_string_lossy()).is_code() {
             // A symbol in an ask. In Emacs Lisp, it could be a variable.
-            if is_symbol(new) { new.to_owned() } else { quoted(new) }
+            symbol_or_string(new)
         } else if let Some(end @ ("}" | "?}")) = written.strip_prefix(&format!("{{{old}")) {
             format!("{{{new}{end}")
         } else {
@@ -231,6 +234,32 @@ impl Rename {
         Ok(())
     }
 
+    /// Checks that all calls of asks and examples which name the entity are edited. Those with errors are not loaded.
+    fn check_calls(&self, project: &Project, entity: &Entity) -> Result<(), RenameError> {
+        let old = name_of(entity);
+        let sources = project.load().sources.iter().filter(|(_, file)| file.text.contains(old));
+        let paths = sources.map(|(_, file)| project.root().join(&file.name));
+        for path in paths.filter(|path| Language::of(path) == Some(Language::Spec)) {
+            let Some(outline) = Outline::of(project, &path) else { continue };
+            let edits = self.edits.get(&path).map_or(&[][..], Vec::as_slice);
+            let names = |part: &&Part| {
+                let is_in_call = match part.role {
+                    Role::Tool | Role::CallKey => true,
+                    Role::Value(_, key) => matches!(key.value, KeyValue::Arguments),
+                    _ => false,
+                };
+                is_in_call && entity_of(&outline, part).as_ref() == Some(entity)
+            };
+            let mut named = outline.parts.iter().filter(names).map(|part| outline.span(part.node));
+            if let Some(span) = named.find(|span| edits.iter().all(|edit| edit.span != *span)) {
+                let (name, at) = (old.to_owned(), describe(project, &path, span));
+                let message = String::from("the call with this name is not loaded");
+                return Err(RenameError::Broken { name, at, message });
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that the edited scripts do the same.
     fn check_meaning(&self, project: &Project) -> Result<(), RenameError> {
         for (path, edits) in
@@ -246,11 +275,6 @@ impl Rename {
         }
         Ok(())
     }
-}
-
-/// Whether a name is read as a symbol, and not as a number or a constant.
-fn is_symbol(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic()) && !matches!(name, "t" | "nil")
 }
 
 fn name_of(entity: &Entity) -> &str {

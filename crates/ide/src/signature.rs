@@ -6,6 +6,7 @@ use deftool_lang::spec::reference::{FORMS, Plist, keys};
 use deftool_lang::syntax::{Kind, NodeId};
 use deftool_lang::text::Span;
 
+use crate::arguments::{WrittenArgument, arguments_at};
 use crate::outline::{Outline, Part, Role};
 use crate::project::{Language, Project};
 
@@ -39,12 +40,13 @@ pub fn signature(project: &Project, path: &Path, offset: usize) -> Option<Signat
         return None;
     }
     let is_around = |part: &&Part| {
-        matches!(part.role, Role::Plist(_) | Role::Call) && outline.is_inside(part.node, offset)
+        matches!(part.role, Role::Plist(_) | Role::Call(_)) && outline.is_inside(part.node, offset)
     };
     let Part { node: list, role, form } = *outline.parts.iter().rev().find(is_around)?;
     let (head, documentation, keys) = match role {
         Role::Plist(plist) => of_plist(&outline, list, plist),
-        _ => (String::new(), String::from("arguments of the tool"), of_call(&outline, list, form)),
+        Role::Call(plist) if outline.is_sample(list, plist) => of_call(sample_keys()),
+        _ => of_call(arguments_at(project, &outline, form, offset).into_iter().map(shown_argument).collect()),
     };
     let mut label = format!("({head}");
     let mut shown = Vec::new();
@@ -82,19 +84,19 @@ fn of_plist(outline: &Outline, list: NodeId, plist: Plist) -> (String, String, V
     (head, documentation, keys.collect())
 }
 
-/// Returns the arguments of a tool, or the keys of `(:args (…) :returns …)`.
-fn of_call(outline: &Outline, list: NodeId, form: usize) -> Vec<ShownKey> {
-    if outline.keys_in(list).contains(&"returns") {
-        let of = |name: &str, shape: &str| (name.to_owned(), shape.to_owned(), String::new());
-        return vec![of("args", "(…)"), of("returns", "value")];
-    }
-    let is_argument = |part: &&Part| matches!(part.role, Role::Plist(Plist::Argument));
-    let argument = |part: &Part| {
-        let word = |key| outline.value_of(part.node, key).map(|value| outline.word(value).to_owned());
-        let shape = word("type").unwrap_or_else(|| String::from("value"));
-        Some((word("name")?, shape, word("description").unwrap_or_default()))
-    };
-    outline.form_parts(form).filter(is_argument).filter_map(argument).collect()
+fn of_call(keys: Vec<ShownKey>) -> (String, String, Vec<ShownKey>) {
+    (String::new(), String::from("arguments of the tool"), keys)
+}
+
+/// Returns the keys of `(:args (…) :returns …)`.
+fn sample_keys() -> Vec<ShownKey> {
+    let of = |name: &str, shape: &str| (name.to_owned(), shape.to_owned(), String::new());
+    vec![of("args", "(…)"), of("returns", "value")]
+}
+
+fn shown_argument(argument: WrittenArgument) -> ShownKey {
+    let WrittenArgument { name, of_type, description, .. } = argument;
+    (name, of_type.unwrap_or_else(|| String::from("value")), description)
 }
 
 /// Returns the key at `offset`, or the key whose value is there or expected there.

@@ -53,7 +53,7 @@ pub fn tokens(project: &Project, path: &Path) -> Vec<Token> {
             (_, Kind::List | Kind::Vector) => None,
             // The prompt of an ask is a string.
             (Role::Head, Kind::String) => Some(TokenKind::String),
-            (Role::Head, _) => Some(TokenKind::Head),
+            (Role::Head | Role::PatternHead, _) => Some(TokenKind::Head),
             (Role::Tool, _) => Some(TokenKind::Tool),
             (Role::Key(_, Some(_)), _) => Some(TokenKind::Key),
             (Role::CallKey | Role::Name, Kind::Keyword) => Some(TokenKind::Argument),
@@ -76,7 +76,7 @@ pub fn tokens(project: &Project, path: &Path) -> Vec<Token> {
                 ) => Some(TokenKind::Word),
                 _ => of_atom(kind),
             },
-            (Role::CallValue(_), kind) => of_atom(kind),
+            (Role::CallValue(_) | Role::Pattern(_), kind) => of_atom(kind),
             _ => None,
         };
         found.extend(kind.map(|kind| Token { span: outline.span(node), kind }));

@@ -33,6 +33,17 @@ fn project_with(results: &Value, replies: &str) -> Project {
     project
 }
 
+/// Trusts the server of a project, and returns a function that runs `deftool` in it.
+fn trusted(project: &Project) -> impl Fn(&[&str]) -> Ended {
+    let (root, state) = (project.path(""), project.path("state"));
+    let deftool = move |arguments: &[&str]| {
+        let mut command = command_in(&root, arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    deftool
+}
+
 /// The outcome of a run.
 struct Ran {
     shown: String,
@@ -226,12 +237,7 @@ fn the_last_of_several_tools_with_the_same_name_is_used() {
     assert_eq!(ran.offered["t__x"]["properties"], json!({"c": {"type": "string"}}), "{}", ran.shown);
     assert_eq!((ran.offered.len(), ran.reports.len()), (2, 1), "{}", ran.shown);
     let project = project(&pages, &pong(), "");
-    let state = project.path("state").display().to_string();
-    let deftool = |arguments: &[&str]| {
-        let mut command = command_in(&project.path(""), arguments);
-        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
-    };
-    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let deftool = trusted(&project);
     let checked = deftool(&["check", "--online", "--format", "concise"]);
     let warning = "warning[DT315]: MCP server `t` offers several tools `t__x`; only the last is used";
     assert_eq!(checked.stdout.matches(warning).count(), 1, "{checked:?}");
@@ -327,12 +333,7 @@ fn every_tool_has_a_name() {
     let (ended, chosen, project) = run([&[0, 1, 2, 3, 4, 5, 8], &[6], &[7]], "", &worker);
     let chosen: Vec<&str> = chosen.keys().map(String::as_str).collect();
     assert_eq!(chosen, ["a", "e", "h"], "{ended:?}");
-    let state = project.path("state").display().to_string();
-    let deftool = |arguments: &[&str]| {
-        let mut command = command_in(&project.path(""), arguments);
-        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
-    };
-    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let deftool = trusted(&project);
     let checked = deftool(&["check", "--online", "--format", "concise"]);
     assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), ""), "{checked:?}");
     let imported = deftool(&["import", "--mcp", "t"]);

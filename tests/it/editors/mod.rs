@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
+use deftool_lang::spec::reference::FORMS;
 use deftool_test_support::can_use;
 use deftool_test_support::markdown::blocks_in;
 use deftool_test_support::server::{Answer, Server};
@@ -60,6 +61,19 @@ test: test("a", function() expect(tool.load("forecast")({ town = "Rome" })).is("
 check: 0
 tests: 0
 "#;
+
+/// The mode of Emacs and the grammar of VS Code.
+#[test]
+fn every_form_is_coloured() {
+    let heads = FORMS.map(|form| form.head);
+    for (file, heads) in [
+        ("emacs/deftool.el", heads.map(|head| format!("{head:?}")).join(" ")),
+        ("vscode/syntaxes/eld.tmLanguage.json", format!("({})", heads.join("|"))),
+    ] {
+        let text = fs::read_to_string(folder().join("../../editors").join(file)).unwrap();
+        assert!(text.contains(&heads), "{file}: {heads}");
+    }
+}
 
 /// Returns a `PATH` with the tested binary.
 fn path_with_deftool() -> String {

@@ -1,6 +1,6 @@
 //! The items of a completion, and their texts.
 
-use deftool_lang::spec::reference::{Key, KeyValue, Plist, types};
+use deftool_lang::spec::reference::{Key, KeyValue, PATTERNS, PatternDoc, Plist, types};
 use deftool_lang::text::Span;
 
 /// Maximum number of items. An editor asks again for the others when more of a word is typed.
@@ -118,6 +118,15 @@ pub(super) fn value_snippet(key: &Key) -> String {
         KeyValue::Plists(_) => String::from("(($1))"),
         KeyValue::VectorOf(_) | KeyValue::Calls => String::from("[($1)]"),
     }
+}
+
+/// Returns the heads of the lists in asks that stand for several values.
+pub(super) fn pattern_heads(replaces: Span) -> Vec<Completion> {
+    let complete = |PatternDoc { head, doc }| {
+        let snippet = if replaces.is_empty() { format!("{head} $1") } else { head.to_owned() };
+        plain(head, CompletionKind::Form, &snippet, doc, replaces)
+    };
+    PATTERNS.map(complete).to_vec()
 }
 
 /// Returns `text` as a snippet without placeholders.

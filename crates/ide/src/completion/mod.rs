@@ -1,5 +1,6 @@
 //! Completion.
 
+mod call;
 mod comment;
 mod item;
 mod script;
@@ -10,13 +11,14 @@ use std::path::Path;
 use deftool_lang::schema::Target;
 use deftool_lang::spec::reference::{FORMS, Key, KeyValue, Plist, keys, types};
 use deftool_lang::spec::{DIALECTS, PREVIEWS, PreviewFeature, PreviewState, ToolKind};
-use deftool_lang::syntax::{Kind, NodeId};
+use deftool_lang::syntax::{Kind, NodeId, quoted};
 use deftool_lang::text::Span;
+use deftool_project::LoadedTool;
 
 use self::comment::{directives, of_rules};
 pub(crate) use self::item::plain;
 pub use self::item::{Completion, CompletionKind, Completions};
-use self::item::{choose, value_snippet};
+use self::item::{choose, pattern_heads, value_snippet};
 use self::script::in_script;
 pub(crate) use self::script::{function_doc, host_function};
 use crate::outline::{Outline, Part, Role};
@@ -63,15 +65,18 @@ impl Completer<'_> {
         }
         match part {
             None => self.forms(),
-            Some(Part { node, role, form }) => match role {
+            Some(Part { node, role, .. }) => match role {
                 Role::Head => self.forms(),
-                Role::Tool => self.tools(ToolKind::Normal, self.outline.span(node)),
+                Role::Tool => self.called_tools(self.outline.span(node)),
                 Role::Key(plist, _) => self.keys(plist, self.list_of(node), self.outline.span(node)),
                 Role::Plist(plist) => self.in_plist(node, plist),
                 Role::Value(_, key) => self.value(key, node),
-                Role::Call => self.in_call(node, form),
-                Role::CallKey => self.argument_keys(self.list_of(node), self.outline.span(node), form),
-                Role::CallValue(key) => self.argument_values(key, Some(node), form),
+                Role::Call(plist) => self.in_call(node, plist),
+                Role::CallKey => self.argument_keys(self.list_of(node), self.outline.span(node)),
+                Role::CallValue(_) if self.is_sequence(node) => Vec::new(),
+                Role::CallValue(key) => self.argument_values(key, self.outline.span(node)),
+                Role::Pattern(key) => self.in_pattern(key, node),
+                Role::PatternHead => pattern_heads(self.outline.span(node)),
                 Role::Names(Plist::Override) => self.in_targets(node),
                 Role::Name if self.is_in_targets(node) => {
                     self.targets(self.list_of(node), self.outline.span(node))
@@ -103,6 +108,10 @@ impl Completer<'_> {
 
     fn here(&self) -> Span {
         Span::at(self.offset)
+    }
+
+    fn is_sequence(&self, node: NodeId) -> bool {
+        matches!(self.outline.tree.kind(node), Kind::Vector | Kind::List)
     }
 
     fn forms(&self) -> Vec<Completion> {
@@ -153,7 +162,7 @@ impl Completer<'_> {
         let before = self.outline.child_before(list, self.offset);
         match plist {
             Plist::ExpectedCall | Plist::PastCall if before.is_none() => {
-                return self.tools(ToolKind::Normal, self.here());
+                return self.called_tools(self.here());
             }
             // The prompt comes first.
             Plist::Ask if before.is_none() => return Vec::new(),
@@ -194,7 +203,7 @@ impl Completer<'_> {
 
     /// Completes the value `node` of `key`, or an element of it.
     fn value(&self, key: &Key, node: NodeId) -> Vec<Completion> {
-        let is_sequence = matches!(self.outline.tree.kind(node), Kind::Vector | Kind::List);
+        let is_sequence = self.is_sequence(node);
         let replaces = if is_sequence { self.here() } else { self.outline.span(node) };
         match key.value {
             KeyValue::Plists(_) | KeyValue::VectorOf(_) if is_sequence => {
@@ -207,26 +216,20 @@ impl Completer<'_> {
             KeyValue::Confirm if is_sequence || self.outline.tree.kind(node) == Kind::Keyword => {
                 self.in_confirm(node, key)
             }
-            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews | KeyValue::WordList(_) => {
-                self.elements(key, replaces)
-            }
+            _ if brackets(key).is_some() => self.elements(key, replaces),
             _ => self.atoms(key, replaces, self.outer_plist(node)),
         }
     }
 
     /// Completes the missing value of `key`.
     fn new_value(&self, key: &Key) -> Vec<Completion> {
+        if let Some((open, close)) = brackets(key) {
+            let elements = self.elements(key, self.here()).into_iter();
+            let enclosed =
+                |one: Completion| Completion { snippet: format!("{open}{}$0{close}", one.snippet), ..one };
+            return elements.map(enclosed).collect();
+        }
         match key.value {
-            KeyValue::Tools(_) | KeyValue::Rules | KeyValue::Previews | KeyValue::WordList(_) => {
-                let (open, close) =
-                    if matches!(key.value, KeyValue::Previews) { ('(', ')') } else { ('[', ']') };
-                let elements = self.elements(key, self.here()).into_iter();
-                let enclosed = |one: Completion| Completion {
-                    snippet: format!("{open}{}$0{close}", one.snippet),
-                    ..one
-                };
-                elements.map(enclosed).collect()
-            }
             KeyValue::Named(Plist::Override) => {
                 let entries = Target::ALL.map(Target::as_str).map(|name| target(name, false, self.here()));
                 let enclosed = |one: Completion| Completion { snippet: format!("({})", one.snippet), ..one };
@@ -303,22 +306,34 @@ impl Completer<'_> {
             let complete = |word: &&str| plain(word, CompletionKind::Value, word, key.doc, replaces);
             return words.iter().map(complete).collect();
         }
+        if matches!(key.value, KeyValue::Arguments) {
+            return self.ignored_arguments(replaces);
+        }
         self.items(of_rules(self.typed(replaces), replaces))
     }
 
     fn tools(&self, kind: ToolKind, replaces: Span) -> Vec<Completion> {
         let load = self.project.load();
-        let tools = load.valid_tools().filter(|loaded| loaded.tool.kind == kind);
-        let tools = tools.map(|loaded| (&*loaded.tool.name.value, &*loaded.tool.description.value));
+        let tools = load.valid_tools().filter(|loaded| loaded.tool.kind == kind).map(described);
         let servers = load.mcp_servers.iter().filter(|_| kind == ToolKind::Normal);
         let servers = servers.map(|server| (server.name.value.as_str(), server.description.as_str()));
-        let (chosen, are_all) = choose(tools.chain(servers), |(name, _)| name, self.typed(replaces));
+        self.names(tools.chain(servers), quoted, replaces)
+    }
+
+    /// Completes names of tools, each with its documentation. `written` returns the text of a name.
+    fn names<'n>(
+        &self,
+        names: impl Iterator<Item = (&'n str, &'n str)>,
+        written: impl Fn(&str) -> String,
+        replaces: Span,
+    ) -> Vec<Completion> {
+        let (chosen, are_all) = choose(names, |(name, _)| name, self.typed(replaces));
         self.is_cut_off.set(!are_all);
         let complete = |(name, doc): (&str, &str)| {
-            let quoted = format!("\"{name}\"");
+            let written = written(name);
             Completion {
                 label: name.to_owned(),
-                ..plain(&quoted, CompletionKind::Tool, &quoted, doc, replaces)
+                ..plain(&written, CompletionKind::Tool, &written, doc, replaces)
             }
         };
         chosen.into_iter().map(complete).collect()
@@ -336,58 +351,6 @@ impl Completer<'_> {
             plain(&quoted, CompletionKind::File, &quoted, "", replaces)
         };
         chosen.into_iter().map(complete).collect()
-    }
-
-    fn in_call(&self, list: NodeId, form: usize) -> Vec<Completion> {
-        match self.outline.child_before(list, self.offset) {
-            Some(before)
-                if self
-                    .outline
-                    .parts
-                    .iter()
-                    .any(|part| part.node == before && matches!(part.role, Role::CallKey)) =>
-            {
-                self.argument_values(before, None, form)
-            }
-            _ => self.argument_keys(list, self.here(), form),
-        }
-    }
-
-    /// Returns the plists of the arguments of a form.
-    fn arguments(&self, form: usize) -> impl Iterator<Item = NodeId> {
-        let of_form = self.outline.form_parts(form);
-        of_form.filter(|part| matches!(part.role, Role::Plist(Plist::Argument))).map(|part| part.node)
-    }
-
-    fn argument_keys(&self, list: NodeId, replaces: Span, form: usize) -> Vec<Completion> {
-        let written = self.outline.keys_in(list);
-        let here = replaces.of(&self.outline.text).trim_start_matches(':');
-        let complete = |argument| {
-            let name = self.outline.word(self.outline.value_of(argument, "name")?);
-            let doc = self.outline.value_of(argument, "description").map_or("", |doc| self.outline.word(doc));
-            if name != here && written.contains(&name) {
-                return None;
-            }
-            let label = format!(":{name}");
-            Some(plain(&label, CompletionKind::Key, &label, doc, replaces))
-        };
-        self.arguments(form).filter_map(complete).collect()
-    }
-
-    fn argument_values(&self, key: NodeId, value: Option<NodeId>, form: usize) -> Vec<Completion> {
-        let name = self.outline.text_of(key).trim_start_matches(':');
-        let is_named = |argument: &NodeId| {
-            self.outline.value_of(*argument, "name").is_some_and(|node| self.outline.word(node) == name)
-        };
-        let Some(argument) = self.arguments(form).find(is_named) else { return Vec::new() };
-        let replaces = value.map_or(self.here(), |value| self.outline.span(value));
-        let is_boolean =
-            self.outline.value_of(argument, "type").is_some_and(|node| self.outline.word(node) == "boolean");
-        if is_boolean {
-            let words = ["t", ":json-false"].iter();
-            return words.map(|word| plain(word, CompletionKind::Value, word, "", replaces)).collect();
-        }
-        self.enum_values(self.outline.value_of(argument, "enum"), replaces)
     }
 
     /// Completes inside the list of `:targets`: another target, or the override of the last one.
@@ -430,6 +393,20 @@ impl Completer<'_> {
         let doc = "A condition: tests of arguments, all of which must pass.";
         vec![plain("condition", CompletionKind::Form, "($1)", doc, replaces)]
     }
+}
+
+/// Returns the brackets around the value of a key that takes names.
+fn brackets(key: &Key) -> Option<(char, char)> {
+    match key.value {
+        KeyValue::Tools(_) | KeyValue::Rules | KeyValue::WordList(_) => Some(('[', ']')),
+        KeyValue::Previews | KeyValue::Arguments => Some(('(', ')')),
+        _ => None,
+    }
+}
+
+/// Returns the name and the description of a tool.
+fn described(loaded: &LoadedTool) -> (&str, &str) {
+    (&*loaded.tool.name.value, &*loaded.tool.description.value)
 }
 
 /// Returns the completion of an entry of `:targets`.

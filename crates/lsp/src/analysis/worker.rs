@@ -1,9 +1,11 @@
-//! The thread that uses the analyzer. Requests come first; a check runs when nothing arrived for a while.
+//! The thread that uses the analyzer. Requests come first; a check runs when nothing arrived for a while, or after a longer
+//! time if something always arrives.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deftool_ide::ProjectUses;
 use deftool_script::{
@@ -13,6 +15,9 @@ use deftool_script::{
 
 /// The time without requests and changes after which a check runs.
 const QUIET: Duration = Duration::from_millis(200);
+
+/// The time after which a check runs although requests and changes go on. Long, because requests wait for it.
+const OVERDUE: Duration = Duration::from_secs(5);
 
 /// Maximum number of jobs that wait.
 const MAX_JOBS: usize = 64;
@@ -89,22 +94,24 @@ impl Worker {
 }
 
 fn run(mut analyzer: Box<dyn ScriptAnalyzer + Send>, jobs: &Receiver<Job>, on_done: &impl Fn(Done)) {
-    let mut checks: HashMap<PathBuf, (Definitions, ScriptUnit)> = HashMap::new();
+    let mut checks = Checks::default();
     loop {
-        let job = match next_check(&checks) {
+        let job = match checks.patience(Instant::now()) {
             None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => jobs.recv_timeout(QUIET),
+            // Also if a job has arrived.
+            Some(patience) if patience.is_zero() => Err(RecvTimeoutError::Timeout),
+            Some(patience) => jobs.recv_timeout(patience),
         };
         match job {
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                let Some(path) = next_check(&checks).map(Path::to_owned) else { continue };
-                let Some((definitions, unit)) = checks.remove(&path) else { continue };
+                let Some((path, (definitions, unit))) = checks.take() else { continue };
                 let problems = analyzer.define(&definitions).and_then(|()| analyzer.check(&unit));
                 on_done(Done(Outcome::Checked { path, unit, problems }));
+                checks.note_end(Instant::now());
             }
             Ok(Job { definitions, unit, task: Task::Check(path) }) => {
-                checks.insert(path, (definitions, unit));
+                checks.add(path, (definitions, unit), Instant::now());
             }
             Ok(Job { definitions, unit, task: Task::Ask { ticket, question, offset } }) => {
                 let answer = analyzer.define(&definitions);
@@ -115,8 +122,49 @@ fn run(mut analyzer: Box<dyn ScriptAnalyzer + Send>, jobs: &Receiver<Job>, on_do
     }
 }
 
-fn next_check(checks: &HashMap<PathBuf, (Definitions, ScriptUnit)>) -> Option<&Path> {
-    checks.keys().min().map(PathBuf::as_path)
+/// The units that wait for a check, by path.
+struct Checks<U> {
+    waiting: BTreeMap<PathBuf, U>,
+    /// When the first of them arrived, or the last check ended.
+    since: Option<Instant>,
+    /// The path of the last check.
+    last: PathBuf,
+}
+
+impl<U> Default for Checks<U> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), since: None, last: PathBuf::new() }
+    }
+}
+
+impl<U> Checks<U> {
+    /// Adds a unit, in place of an older one of the same file.
+    fn add(&mut self, path: PathBuf, unit: U, now: Instant) {
+        if self.waiting.is_empty() {
+            self.since = Some(now);
+        }
+        self.waiting.insert(path, unit);
+    }
+
+    /// Returns how long the thread waits for other jobs before the next check. `None`: no unit waits.
+    fn patience(&self, now: Instant) -> Option<Duration> {
+        let since = self.since.filter(|_| !self.waiting.is_empty())?;
+        Some(QUIET.min(OVERDUE.saturating_sub(now.saturating_duration_since(since))))
+    }
+
+    /// Removes the unit to check next. Files take turns, so that one that always changes does not keep back the others.
+    fn take(&mut self) -> Option<(PathBuf, U)> {
+        let after = (Bound::Excluded(self.last.as_path()), Bound::Unbounded);
+        let next = self.waiting.range::<Path, _>(after).next().or_else(|| self.waiting.first_key_value());
+        let path = next.map(|(path, _)| path.clone())?;
+        self.last.clone_from(&path);
+        self.waiting.remove_entry(&path)
+    }
+
+    /// Notes the end of a check. The next one waits for requests again.
+    fn note_end(&mut self, now: Instant) {
+        self.since = Some(now);
+    }
 }
 
 fn ask(
@@ -151,4 +199,30 @@ fn uses(
         found.push((other.file.clone(), analyzer.member_uses(other, &uses.definition)?));
     }
     Ok(Some(ProjectUses { uses, others: found }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The client sends a change of each file every 100 ms and never pauses.
+    #[test]
+    fn files_that_always_change_are_checked_in_turn() {
+        let (start, mut checks, mut checked) = (Instant::now(), Checks::default(), Vec::new());
+        assert_eq!(checks.patience(start), None);
+        for tenth in 0..=150 {
+            let now = start + Duration::from_millis(100 * tenth);
+            if checks.patience(now).is_some_and(|patience| patience < Duration::from_millis(100)) {
+                let (path, unit) = checks.take().expect("a unit waits");
+                checked.push(format!("{} {unit}", path.display()));
+                checks.note_end(now);
+            }
+            checks.add(PathBuf::from("a"), tenth, now);
+            checks.add(PathBuf::from("b"), tenth, now);
+            assert!(checks.patience(now).is_some_and(|patience| patience <= QUIET));
+        }
+        assert_eq!(checked, ["a 49", "b 99", "a 149"]);
+        while checks.take().is_some() {}
+        assert_eq!(checks.patience(start), None);
+    }
 }

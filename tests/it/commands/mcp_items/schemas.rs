@@ -53,12 +53,7 @@ fn what_a_target_rejects_is_checked() {
     let either = json!({"name": "either", "description": "é".repeat(1025), "inputSchema": either});
     let pages = json!([{"tools": [ping(), either]}]);
     let project = project(&pages, &pong(), "");
-    let state = project.path("state").display().to_string();
-    let deftool = |arguments: &[&str]| {
-        let mut command = command_in(&project.path(""), arguments);
-        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
-    };
-    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let deftool = trusted(&project);
     let check = ["check", "--online", "--format", "concise"];
     let checked = deftool(&check);
     assert!(checked.code == Some(0) && !checked.stdout.contains("MCP server"), "{checked:?}");

@@ -1,6 +1,25 @@
-//! The keys of asks.
+//! The keys of asks, and the forms of values in them.
 
 use super::key::{Key, KeyValue, Plist, key_of};
+
+/// A list in the calls of an ask that stands for several values.
+#[derive(Debug, Clone, Copy)]
+pub struct PatternDoc {
+    /// The head.
+    pub head: &'static str,
+    /// The documentation: one sentence.
+    pub doc: &'static str,
+}
+
+/// The lists that stand for several values.
+pub const PATTERNS: [PatternDoc; 3] = [
+    PatternDoc { head: "any", doc: "`(any A B…)`: one of these values." },
+    PatternDoc { head: "optional", doc: "`(optional A)`: this value, or a call without the argument." },
+    PatternDoc {
+        head: "schema",
+        doc: "`(schema :type string :pattern \"^[0-9]+$\")`: a value that is valid under this JSON Schema.",
+    },
+];
 
 const HISTORY: Key = key_of(
     "history",

@@ -8,6 +8,7 @@ mod key;
 
 use std::sync::LazyLock;
 
+pub use self::ask::{PATTERNS, PatternDoc};
 use self::key::key_of;
 pub use self::key::{Key, KeyValue, Plist};
 use super::ToolKind;

@@ -2,6 +2,7 @@
 
 use super::{WRONG_VALUE, finding};
 use crate::diagnostic::{Diagnostic, Edit};
+use crate::spec::reference::PATTERNS;
 use crate::spec::rules::{as_vector, unknown_name};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span};
@@ -14,9 +15,6 @@ pub(in crate::spec) const EXPECTED_CALL: &str = "arguments such as `(:city \"Osl
 
 /// What `:call` of an element of `:history` takes.
 pub(in crate::spec) const PAST_CALL: &str = "arguments such as `(:city \"Oslo\")`";
-
-/// The lists that stand for several values.
-const PATTERNS: [&str; 3] = ["any", "optional", "schema"];
 
 /// Reports a value that is not a vector of lists.
 pub(in crate::spec) fn entries(at: Location, key: &str, expected: &str, found: &Datum) -> Diagnostic {
@@ -55,7 +53,7 @@ pub(in crate::spec) fn call(at: Location, expected: &str, found: &Datum) -> Diag
 }
 
 fn is_pattern(head: &Datum) -> bool {
-    matches!(&head.kind, DatumKind::Symbol(word) if PATTERNS.contains(&word.as_str()))
+    matches!(&head.kind, DatumKind::Symbol(word) if PATTERNS.iter().any(|pattern| pattern.head == word))
 }
 
 /// Reports `:calls []`.
@@ -76,7 +74,8 @@ pub(in crate::spec) fn pattern(at: Location, word: &str, head: Location) -> Diag
         "schema" => "`schema` takes the keys of a JSON Schema: `(schema :type string)`",
         _ => {
             let message = format!("unknown form `({word} …)`");
-            let finding = unknown_name::finding(head, message, word, PATTERNS, str::to_owned);
+            let known = PATTERNS.map(|pattern| pattern.head);
+            let finding = unknown_name::finding(head, message, word, known, str::to_owned);
             return finding.note(
                 "a list that begins with a symbol is `(any A B …)`, `(optional A)` or `(schema :type …)`; \
                  an object is a plist `(:key value)`, an array a vector",
