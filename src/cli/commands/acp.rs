@@ -174,7 +174,7 @@ impl Agent {
             }
             None => {
                 let (name, session) = (new_name(), Session::default());
-                let first = Line::header(&root, &spec.name.value, opened.worker.model());
+                let first = Line::header(&root, &spec.name.value, &opened.worker.model());
                 let writer = begin(&root, &name, first, &session, redaction);
                 (name.trim_end_matches(EXTENSION).to_owned(), session, writer)
             }

@@ -49,10 +49,25 @@ pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> 
 /// If the file cannot be read or is not a recording. If it does not exist, the message names the command that creates
 /// one, and if it has another format, the commands that read it.
 pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
+    read_with(path, Recording::read)
+}
+
+/// Reads the replies of a recording, without the bodies of its chat requests.
+///
+/// # Errors
+/// Like [`read`].
+pub(in crate::cli) fn read_replies(path: &Path) -> Result<Recording, CliError> {
+    read_with(path, Recording::read_replies)
+}
+
+fn read_with(
+    path: &Path,
+    read: impl Fn(&Path) -> Result<Recording, StoredFileError>,
+) -> Result<Recording, CliError> {
     if let Some(reason) = other_format(path) {
         return Err(CliError::Usage(format!("{}: {reason}", path.display())));
     }
-    Recording::read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
+    read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
 }
 
 /// Returns the reason why a file of another format cannot be replayed, with the commands that read it. `None`: it is a
@@ -83,10 +98,27 @@ pub(in crate::cli) fn create(
     key: Option<&str>,
     secrets: Secrets,
 ) -> Result<Arc<Recorder>, CliError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(StoredFileError::io(StoredForm::Recording, path))?;
-    }
+    create_folder_of(path)?;
     Ok(Arc::new(Recorder::create(path, Redaction::new(key, secrets))?))
+}
+
+/// Opens a recording to add requests to it, or creates it like [`create`]. Returns also the replies that it contains.
+///
+/// # Errors
+/// If the file cannot be opened or created, is not a recording, or is written by another process.
+pub(in crate::cli) fn resume(
+    path: &Path,
+    key: Option<&str>,
+    secrets: Secrets,
+) -> Result<(Arc<Recorder>, Option<Recording>), CliError> {
+    create_folder_of(path)?;
+    let (recorder, replies) = Recorder::resume(path, Redaction::new(key, secrets))?;
+    Ok((Arc::new(recorder), replies))
+}
+
+fn create_folder_of(path: &Path) -> Result<(), StoredFileError> {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder.map_err(StoredFileError::io(StoredForm::Recording, path))
 }
 
 /// Closes a recording. Returns the exit of the command: an incomplete recording is a failure.

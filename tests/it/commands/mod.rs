@@ -8,6 +8,8 @@ mod check_watch;
 mod ci;
 mod doctor;
 mod doors;
+#[cfg(unix)]
+mod eval;
 mod fix;
 mod fmt;
 mod images;

@@ -76,9 +76,8 @@ fn errors_mean_what_their_rows_say() {
             let (Some(meaning), Some(example)) = (row.means, &row.example) else { continue };
             let expected = match meaning {
                 ErrorMeaning::Overflow => ("failed", "context_overflow", 1),
-                ErrorMeaning::Quota | ErrorMeaning::Unauthorized | ErrorMeaning::NoTools => {
-                    ("failed", "http_error", 1)
-                }
+                ErrorMeaning::Unauthorized => ("failed", "unauthorized", 1),
+                ErrorMeaning::Quota | ErrorMeaning::NoTools => ("failed", "http_error", 1),
                 // The next request is accepted.
                 ErrorMeaning::Busy
                 | ErrorMeaning::Temporary

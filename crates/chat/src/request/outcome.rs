@@ -115,6 +115,8 @@ macro_rules! failure_kinds {
 failure_kinds! {
     /// An HTTP error.
     HttpError = "http_error",
+    /// The server accepts no request with this API key, or none without a key.
+    Unauthorized = "unauthorized",
     /// The prompt is larger than the model's context.
     ContextOverflow = "context_overflow",
     /// An error inside the stream.

@@ -163,6 +163,18 @@ pub enum Line {
     Stopped(Stopped),
 }
 
+impl Line {
+    /// Returns the line of a chat request with null as its body. Other lines stay as they are.
+    pub(super) fn without_body(self) -> Self {
+        match self {
+            Self::Request { turn, attempt, at_ms, tools, generation, body: _ } => {
+                Self::Request { turn, attempt, at_ms, tools, generation, body: Value::Null }
+            }
+            line => line,
+        }
+    }
+}
+
 /// The end of a request by a timer, the transport or a cancel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stopped {

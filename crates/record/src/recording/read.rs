@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use deftool_chat::Message;
-use deftool_chat::request::{Event, Outcome};
+use deftool_chat::request::{Event, FinalState, Outcome};
 use deftool_lang::tool::AttachmentStore;
 use deftool_process::files::open_regular;
 use serde::Deserialize;
@@ -63,7 +64,20 @@ impl Recording {
     /// # Errors
     /// When the file cannot be read or is not a recording.
     pub fn read(path: &Path) -> Result<Self, StoredFileError> {
-        match Self::read_until_damage(path)? {
+        Self::undamaged(Self::read_parts(path, Parts::All)?)
+    }
+
+    /// Like [`read`](Self::read), without the bodies of the chat requests, which are most of a recording with many
+    /// requests. A [lenient](crate::ReplayOptions::lenient) replay does not need them.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a recording.
+    pub fn read_replies(path: &Path) -> Result<Self, StoredFileError> {
+        Self::undamaged(Self::read_parts(path, Parts::Replies)?)
+    }
+
+    fn undamaged(read: (Self, Option<StoredFileError>)) -> Result<Self, StoredFileError> {
+        match read {
             (recording, None) => Ok(recording),
             (_, Some(damage)) => Err(damage),
         }
@@ -75,8 +89,12 @@ impl Recording {
     /// # Errors
     /// When the file cannot be read, or no request precedes the first invalid line.
     pub fn read_until_damage(path: &Path) -> Result<(Self, Option<StoredFileError>), StoredFileError> {
+        Self::read_parts(path, Parts::All)
+    }
+
+    fn read_parts(path: &Path, parts: Parts) -> Result<(Self, Option<StoredFileError>), StoredFileError> {
         let file = open_regular(path).map_err(StoredFileError::io(FORM, path))?;
-        let (StoredRequests { requests, .. }, ReadLines { damage, .. }) = read_requests(&file, path)?;
+        let (StoredRequests { requests, .. }, ReadLines { damage, .. }) = read_requests(&file, path, parts)?;
         if requests.is_empty() {
             let empty = || StoredFileError::malformed(FORM, path, 1, "the file is empty");
             return Err(damage.unwrap_or_else(empty));
@@ -84,11 +102,9 @@ impl Recording {
         Ok((Self { path: path.to_owned(), requests }, damage))
     }
 
-    /// Returns the recording with only the requests that `is_selected` selects, given their inputs.
-    #[must_use]
-    pub fn select(mut self, mut is_selected: impl FnMut(&RecordedRequest) -> bool) -> Self {
-        self.requests.retain(|request| is_selected(request));
-        self
+    /// Returns a recording with only the request at `index`; `None`: no such request.
+    pub fn only(&self, index: usize) -> Option<Self> {
+        Self::of(&self.path, vec![self.requests.get(index)?.clone()])
     }
 
     /// Returns a recording with these requests; `None`: no request.
@@ -119,6 +135,15 @@ impl Recording {
     }
 }
 
+/// The parts of a recording that are kept when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// Everything.
+    All,
+    /// Everything except the bodies of chat requests.
+    Replies,
+}
+
 /// The requests of a file.
 pub(super) struct StoredRequests {
     pub(super) requests: Vec<RecordedRequest>,
@@ -133,16 +158,17 @@ pub(super) struct StoredRequests {
 pub(super) fn read_requests(
     file: &File,
     path: &Path,
+    parts: Parts,
 ) -> Result<(StoredRequests, ReadLines), StoredFileError> {
-    let mut reading = Reading::default();
+    let mut reading = Reading::of(parts);
     let lines = read_lines(file, FORM, path, |number, text| reading.line(number, text))?;
     reading.restore_attachments();
     let last_number = reading.by_number.keys().copied().max().unwrap_or_default();
     Ok((StoredRequests { requests: reading.requests, last_number }, lines))
 }
 
-#[derive(Default)]
 struct Reading {
+    parts: Parts,
     requests: Vec<RecordedRequest>,
     /// Index of each request, by its `request` number.
     by_number: HashMap<u32, usize>,
@@ -153,6 +179,11 @@ struct Reading {
 }
 
 impl Reading {
+    fn of(parts: Parts) -> Self {
+        let (requests, by_number, ids, attachments) = Default::default();
+        Self { parts, requests, by_number, ids, attachments }
+    }
+
     fn line(&mut self, number: usize, text: &[u8]) -> Result<(), LineError> {
         let Head { request } = serde_json::from_slice(text)?;
         match serde_json::from_slice(text)? {
@@ -182,6 +213,7 @@ impl Reading {
                         request.events.push(RecordedEvent { line: number, at_ms, event });
                     }
                     Line::Log { id, text, .. } => request.logs.entry(id).or_default().push(text),
+                    line if self.parts == Parts::Replies => request.lines.push((number, line.without_body())),
                     line => request.lines.push((number, line)),
                 }
             }
@@ -223,6 +255,16 @@ impl RecordedRequest {
     /// Whether the recorded request is complete.
     pub fn is_whole(&self) -> bool {
         self.outcome().is_some()
+    }
+
+    /// Returns the time from its submission to its end, if the request completed.
+    pub fn duration(&self) -> Option<Duration> {
+        self.events.iter().rev().find_map(|RecordedEvent { at_ms, event, .. }| match event {
+            Event::Finished(outcome) if outcome.state == FinalState::Completed => {
+                Some(Duration::from_millis(*at_ms))
+            }
+            _ => None,
+        })
     }
 
     /// Returns the number of chat requests, including retries.

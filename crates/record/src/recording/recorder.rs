@@ -13,7 +13,7 @@ use deftool_chat::request::Event;
 use deftool_process::files::{create_private, open_or_create_private};
 
 use super::format::{BEGINNING, Line, Session};
-use super::read::{Recording, StoredRequests, read_requests};
+use super::read::{Parts, Recording, StoredRequests, read_requests};
 use crate::secrets::{Piece, Redaction, redact_reply};
 use crate::stored::{StoredFile, StoredFileError, StoredForm, continue_after, lock};
 
@@ -60,8 +60,8 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), redaction, state: Mutex::new(state) })
     }
 
-    /// Opens the recording at `path` to add requests to it, or creates it. Returns what it contains; `None`: no request.
-    /// Removes an incomplete last line.
+    /// Opens the recording at `path` to add requests to it, or creates it. Returns what it contains, as
+    /// [`Recording::read_replies`] does; `None`: no request. Removes an incomplete last line.
     ///
     /// # Errors
     /// When the file cannot be opened or created, is not a recording, or is written by another process.
@@ -72,7 +72,8 @@ impl Recorder {
         let io = StoredFileError::io(FORM, path);
         let mut file = open_or_create_private(path, File::options().read(true).append(true)).map_err(&io)?;
         lock(&file, FORM, path)?;
-        let (StoredRequests { requests, last_number }, mut lines) = read_requests(&file, path)?;
+        let (StoredRequests { requests, last_number }, mut lines) =
+            read_requests(&file, path, Parts::Replies)?;
         if let Some(damage) = lines.damage.take() {
             return Err(damage);
         }

@@ -387,9 +387,10 @@ impl Worker {
         }
     }
 
-    /// Returns the default model of requests.
-    pub fn model(&self) -> &str {
-        &self.shared.config.run.model
+    /// Returns the default model of requests. That of a managed server may be known only when it is ready.
+    pub fn model(&self) -> String {
+        let managed = self.shared.server.as_ref().and_then(|server| server.route().endpoint());
+        managed.map_or_else(|| self.shared.config.run.model.clone(), |endpoint| endpoint.model)
     }
 
     /// Returns the number of requests in flight.

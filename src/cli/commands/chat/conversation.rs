@@ -159,7 +159,7 @@ impl Conversation {
             }
             Command::Model(None) => eprint_line(&clean(self.model())),
             Command::Model(Some(name)) => {
-                let name = if name.is_empty() { self.worker.model().to_owned() } else { name };
+                let name = if name.is_empty() { self.worker.model() } else { name };
                 self.session.model = Some(name.clone());
                 self.writer.setting(Line::Model { name });
             }

@@ -118,7 +118,7 @@ pub(in crate::cli) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         };
         let create = |path| recordings::create(path, key.as_deref(), secrets);
         let recorder = options.record.as_deref().map(create).transpose()?;
-        let model = worker.model().to_owned();
+        let model = worker.model();
         let first = Line::header(&root, &spec.name.value, &model);
         let (session, writer) = match resumed {
             Some((file, session)) => {

@@ -1,96 +1,99 @@
 //! Replies of a recording: they are judged again without a model.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deftool_lang::spec::Ask;
-use deftool_record::{Recording, ReplayOptions, Secrets};
-use deftool_worker::{ReplayTransport, Worker};
+use deftool_record::Recording;
+use deftool_worker::{ReplayTransport, ToolSource, Worker, WorkerConfig};
 
-use super::reply::{ModelReply, ServerFailure};
+use super::reply::ModelReply;
 use super::trials::{Offer, Trial, run_of};
+use crate::cli::outcome::CliError;
+use crate::cli::terminal::output::clean;
+use crate::cli::worker::recordings;
 
 /// What a recording contains of an evaluation.
-#[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct Recorded {
+    recording: Recording,
     /// The models.
     pub(super) models: BTreeSet<String>,
     /// The highest run; 0 without replies.
     pub(super) runs: u32,
-    /// The names of the complete replies.
-    jobs: HashSet<String>,
+    /// Index of the last complete reply of each name. The replies before it failed.
+    last: HashMap<String, usize>,
+    /// The number of replies of each model, and their total time.
+    times: HashMap<String, (u32, Duration)>,
 }
 
-impl Contents {
+impl Recorded {
+    /// Reads the recording of `--replay`.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or contains no reply of an evaluation.
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+        let recorded = Self::of(recordings::read_replies(path)?);
+        if recorded.last.is_empty() {
+            return Err(CliError::Usage(format!(
+                "{}: contains no replies of an evaluation; create one with `deftool eval --record FILE.jsonl`",
+                clean(&path.display().to_string())
+            )));
+        }
+        Ok(recorded)
+    }
+
     /// Returns what `recording` contains.
-    pub(super) fn of(recording: &Recording) -> Self {
-        let mut contents = Self::default();
-        for request in recording.requests().iter().filter(|request| request.is_whole()) {
+    pub(super) fn of(recording: Recording) -> Self {
+        let (mut models, mut runs) = (BTreeSet::new(), 0);
+        let (mut last, mut times) = (HashMap::new(), HashMap::<String, (u32, Duration)>::new());
+        for (index, request) in recording.requests().iter().enumerate() {
             let session = &request.session;
-            if let Some(run) = run_of(&session.job_name) {
-                contents.models.insert(session.model.clone());
-                contents.runs = contents.runs.max(run);
-                contents.jobs.insert(session.job_name.clone());
+            let Some(run) = run_of(&session.job_name).filter(|_| request.is_whole()) else { continue };
+            models.insert(session.model.clone());
+            runs = runs.max(run);
+            last.insert(session.job_name.clone(), index);
+            if let Some(duration) = request.duration() {
+                let (replies, total) = times.entry(session.model.clone()).or_default();
+                *replies += 1;
+                *total += duration;
             }
         }
-        contents
+        Self { recording, models, runs, last, times }
     }
 
-    /// Whether the reply of a trial is recorded.
+    /// Returns the path of the recording.
+    pub(super) fn path(&self) -> &Path {
+        self.recording.path()
+    }
+
+    /// Whether the recording contains the end of a trial.
     pub(super) fn has(&self, trial: &Trial) -> bool {
-        self.jobs.contains(&trial.job)
+        self.last.contains_key(&trial.job)
     }
-}
 
-/// A trial with its reply.
-pub(super) type Judgeable = (Trial, Result<ModelReply, ServerFailure>);
+    /// Returns how long `trials` take, one after the other. `models`: the names of the models. `None`: no reply of one of them is
+    /// recorded.
+    pub(super) fn duration(&self, trials: &[Trial], models: &[String]) -> Option<Duration> {
+        trials.iter().try_fold(Duration::ZERO, |sum, trial| {
+            let (replies, total) = self.times.get(models.get(trial.model)?)?;
+            Some(sum + *total / *replies)
+        })
+    }
 
-/// Replays the replies of `trials`, all of the same offer, in the order of the recording. A reply that was a failure of the
-/// server is left out: it is requested again.
-pub(super) async fn replay(
-    recording: Recording,
-    offer: &Offer,
-    trials: Vec<Trial>,
-    asks: &[&Ask],
-    secrets: Secrets,
-) -> Vec<Judgeable> {
-    let mut by_job: HashMap<String, Trial> =
-        trials.into_iter().map(|trial| (trial.job.clone(), trial)).collect();
-    let mut order = Vec::new();
-    // The last reply of a name counts: the ones before it failed.
-    let mut last: HashMap<String, String> = HashMap::new();
-    for request in recording.requests().iter().filter(|request| request.is_whole()) {
-        last.insert(request.session.job_name.clone(), request.session.request_id.clone());
+    /// Replays the reply to a trial of `offer`, which sends `ask`. `None`: no reply is recorded, or the server failed.
+    pub(super) async fn reply(&self, offer: &Offer, trial: &Trial, ask: &Ask) -> Option<ModelReply> {
+        let recording = self.recording.only(*self.last.get(&trial.job)?)?;
+        // Nothing is sent, so nothing is observed.
+        let config = WorkerConfig { observer: None, ..offer.config.clone() };
+        let tools = Arc::clone(&offer.tools) as Arc<dyn ToolSource>;
+        // The bodies of the requests were not read.
+        let transport = Arc::new(ReplayTransport::new(recording, true));
+        let worker = Worker::replay(config, tools, transport);
+        let id = worker.submit(offer.request(ask, trial)).ok()?;
+        let reply = ModelReply::of(&mut worker.events(&id, 0)?).await?.ok()?;
+        let elapsed = worker.request_status(&id)?.last_progress_ms;
+        Some(ModelReply { elapsed: Duration::from_millis(elapsed), ..reply })
     }
-    let recording = recording.select(|request| {
-        let session = &request.session;
-        let is_last = last.get(&session.job_name) == Some(&session.request_id);
-        let trial = if is_last { by_job.remove(&session.job_name) } else { None };
-        let is_selected = trial.is_some();
-        order.extend(trial);
-        is_selected
-    });
-    if order.is_empty() {
-        return Vec::new();
-    }
-    let options = ReplayOptions { lenient: true, recorded_tools: false, secrets };
-    let transport = Arc::new(ReplayTransport::with(recording, options));
-    let worker = Worker::replay(offer.config.clone(), Arc::new(offer.tools.clone()), transport);
-    let mut replies = Vec::new();
-    for trial in order {
-        let Some(ask) = asks.get(trial.ask) else { continue };
-        let Ok(id) = worker.submit(offer.request(ask, trial.run)) else { break };
-        let reply = match worker.events(&id, 0) {
-            Some(mut events) => ModelReply::of(&mut events).await,
-            None => None,
-        };
-        let elapsed = worker.request_status(&id).map(|status| status.last_progress_ms);
-        let _ = worker.take_result(&id);
-        if let Some(Ok(reply)) = reply {
-            let elapsed = std::time::Duration::from_millis(elapsed.unwrap_or_default());
-            replies.push((trial, Ok(ModelReply { elapsed, ..reply })));
-        }
-    }
-    worker.stop();
-    replies
 }

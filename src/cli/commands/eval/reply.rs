@@ -31,7 +31,7 @@ pub(super) struct ModelReply {
 pub(super) struct ServerFailure {
     /// The message of the server, or of the engine.
     pub(super) detail: String,
-    /// Whether all other requests will fail, too: the server accepts no key, or cannot be reached.
+    /// Whether all other requests will fail, too: the server rejects the key, or cannot be reached.
     pub(super) is_final: bool,
 }
 
@@ -111,7 +111,7 @@ impl Reading {
             FinalState::Failed if is_defect(outcome) => self.reply.defect = Some(detail),
             FinalState::Failed => {
                 let is_final = outcome.fail_reason == Some(FailReason::ConnectFailed)
-                    || ["HTTP 401", "HTTP 403"].iter().any(|status| detail.contains(status));
+                    || is_kind(outcome, FailureKind::Unauthorized);
                 return Some(Err(ServerFailure { detail, is_final }));
             }
             FinalState::Completed => {}
@@ -127,10 +127,13 @@ impl Reading {
 
 /// Whether a failed request is the fault of the model, and not of its server.
 fn is_defect(outcome: &Outcome) -> bool {
-    let is_kind = |kind: FailureKind| outcome.kind.as_deref() == Some(kind.as_str());
     match outcome.fail_reason {
         Some(FailReason::RepeatedLineLoop) => true,
-        Some(FailReason::ToolParseError) => !is_kind(FailureKind::LostFrame),
+        Some(FailReason::ToolParseError) => !is_kind(outcome, FailureKind::LostFrame),
         _ => false,
     }
+}
+
+fn is_kind(outcome: &Outcome, kind: FailureKind) -> bool {
+    outcome.kind.as_deref() == Some(kind.as_str())
 }

@@ -1,5 +1,6 @@
 //! The output of `deftool eval` in each format.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub(super) fn print_results(results: &Results, format: EvalFormat, min: Option<f
 }
 
 /// Reports the asks of a project that a recording lacks.
-pub(super) fn eprint_stale(stale: &[usize], asks: &[&Ask], sources: &Sources) {
+pub(super) fn eprint_stale(stale: &BTreeSet<usize>, asks: &[&Ask], sources: &Sources) {
     for ask in stale.iter().filter_map(|index| asks.get(*index)) {
         eprint_line(&format!(
             "skipped {}: the recording has no reply to this ask with the current tools",
@@ -216,12 +217,15 @@ fn markdown(results: &Results) -> String {
     text += &"---|".repeat(results.models.len());
     text.push('\n');
     let first = results.models.first().map(|model| model.asks.as_slice()).unwrap_or_default();
+    let tally = |ask: &AskResult| format!("{}/{}", ask.tally.passes, ask.tally.runs);
+    let tallies_of = |model: &ModelResults| -> HashMap<String, String> {
+        model.asks.iter().map(|ask| (ask.at.clone(), tally(ask))).collect()
+    };
+    let tallies: Vec<_> = results.models.iter().map(tallies_of).collect();
     for ask in first {
         let _ = write!(text, "| {} |", cell(&ask.prompt));
-        for model in &results.models {
-            let found = model.asks.iter().find(|other| other.at == ask.at);
-            let shown =
-                found.map_or_else(String::new, |ask| format!("{}/{}", ask.tally.passes, ask.tally.runs));
+        for tallies in &tallies {
+            let shown = tallies.get(&ask.at).map_or("", String::as_str);
             let _ = write!(text, " {shown} |");
         }
         text.push('\n');

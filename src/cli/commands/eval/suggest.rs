@@ -1,5 +1,6 @@
 //! `--from`: asks from the calls of a recording. What a model did is not what it should do, so a person edits them.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use deftool_chat::{Message, RawArguments};
@@ -39,9 +40,12 @@ pub(super) fn run(path: &Path) -> Result<Exit, CliError> {
 /// Returns the prompts, each with the calls of the first reply. Requests with a longer conversation, without text, or with
 /// calls that cannot be stated are reported and left out.
 fn asks(recording: &Recording) -> Vec<(String, Vec<(String, Value)>)> {
-    let calls = recording.calls();
-    let mut asks: Vec<(String, Vec<(String, Value)>)> = Vec::new();
+    let mut calls = recording.calls().into_iter().peekable();
+    let (mut asks, mut prompts) = (Vec::new(), HashSet::new());
     for (request, number) in recording.requests().iter().zip(1..) {
+        // The calls are in the order of the requests.
+        let of_request: Vec<_> =
+            std::iter::from_fn(|| calls.next_if(|call| call.request == number)).collect();
         let left_out = |why: &str| eprint_line(&format!("skipped request {number}: {why}"));
         let [Message::User { content: prompt, attachments }] = request.session.conversation.as_slice() else {
             left_out("its conversation has several messages");
@@ -51,7 +55,7 @@ fn asks(recording: &Recording) -> Vec<(String, Vec<(String, Value)>)> {
             left_out("its prompt is not text");
             continue;
         }
-        let of_reply = calls.iter().filter(|call| call.request == number && call.turn == 1);
+        let of_reply = of_request.iter().filter(|call| call.turn == 1);
         let stated = of_reply.map(|call| match &call.arguments {
             RawArguments::Object { value } if !holds_redacted(&value.to_value()) => {
                 Some((call.name.clone(), value.to_value()))
@@ -62,7 +66,7 @@ fn asks(recording: &Recording) -> Vec<(String, Vec<(String, Value)>)> {
             left_out("a call has arguments that are unreadable or redacted");
             continue;
         };
-        if asks.iter().all(|(known, _)| known != prompt) {
+        if prompts.insert(prompt.as_str()) {
             asks.push((prompt.clone(), calls));
         }
     }

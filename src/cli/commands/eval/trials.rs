@@ -11,6 +11,7 @@ use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolOu
 use deftool_worker::{SubmitRequest, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The beginning of the job name of a recorded reply.
@@ -41,68 +42,83 @@ pub(super) struct Trial {
 
 /// What the asks are sent with.
 pub(super) struct Offer {
-    /// The name of the model.
+    /// The name of the model; empty if only its server has it, and is not connected.
     pub(super) model: String,
-    pub(super) tools: Toolbox,
-    /// Whether only the tools of the ask are offered.
-    pub(super) is_alone: bool,
+    pub(super) tools: Arc<Toolbox>,
     pub(super) config: WorkerConfig,
+    /// Whether only the tools of the ask are offered.
+    is_alone: bool,
+    /// What a model receives of all tools.
+    all: Described,
+}
+
+/// What a model receives of tools, as JSON: computed once for all asks with the same tools.
+struct Described {
+    definitions: String,
+    bios: String,
 }
 
 impl Offer {
-    /// Returns the tools of an offer that executes nothing. The tools are those of this moment.
-    pub(super) fn without_runner(tools: ToolSet) -> Toolbox {
-        Toolbox { generation: 0, tools, runner: Arc::new(NoRunner) }
+    /// Creates an offer that executes no tool. `is_alone`: only the tools of the ask are offered.
+    pub(super) fn new(model: String, tools: ToolSet, is_alone: bool, config: WorkerConfig) -> Self {
+        let all = Described::of(&tools, &config);
+        let tools = Arc::new(Toolbox { generation: 0, tools, runner: Arc::new(NoRunner) });
+        Self { model, tools, config, is_alone, all }
     }
 
-    /// Returns the request of an ask in a run.
-    pub(super) fn request(&self, ask: &Ask, run: u32) -> SubmitRequest {
+    /// Returns the request of a trial, which sends this ask.
+    pub(super) fn request(&self, ask: &Ask, trial: &Trial) -> SubmitRequest {
         let mut params = Map::new();
         // The other APIs have no seed.
         if self.config.api == Api::ChatCompletions && !self.config.run.params.contains_key("seed") {
-            params.insert(String::from("seed"), Value::from(run));
+            params.insert(String::from("seed"), Value::from(trial.run));
         }
         SubmitRequest {
             messages: conversation(ask),
             params,
             tools: self.is_alone.then(|| named(ask)).flatten(),
             one_reply: true,
-            job_name: self.job(ask, run),
+            job_name: trial.job.clone(),
             ..SubmitRequest::default()
-        }
-    }
-
-    /// Returns the tools that are offered with an ask.
-    pub(super) fn offered(&self, ask: &Ask) -> ToolSet {
-        match named(ask).filter(|_| self.is_alone) {
-            Some(names) => self.tools.tools.only(&names),
-            None => self.tools.tools.clone(),
         }
     }
 
     /// Returns the name of a recorded reply: the run, and a digest of what the model receives, without times.
     pub(super) fn job(&self, ask: &Ask, run: u32) -> String {
         let config = &self.config.run;
-        let tools = self.offered(ask);
-        let bios = self.config.bios.bios(&BiosContext {
-            part: BiosPart::Head,
-            worker: &config.worker,
-            local_time: "",
-            zone: "",
-            budget_left: config.tool_budget,
-            budget_unit: config.budget_unit,
-            call_convention: config.fallback == Fallback::On,
-            tools: &tools,
-            exit_tools_only: false,
-        });
-        let received = (
-            (conversation(ask), tools.definitions(|_| true)),
-            (&config.system, bios, config.system_messages, config.bios_budget, config.tool_budget),
-            (&self.model, &config.params, config.fallback, run),
-        );
-        let received = serde_json::to_string(&received).unwrap_or_default();
+        let alone = named(ask).filter(|_| self.is_alone);
+        let alone = alone.map(|names| Described::of(&self.tools.tools.only(&names), &self.config));
+        let Described { definitions, bios } = alone.as_ref().unwrap_or(&self.all);
+        let (conversation, system) = (json(&conversation(ask)), json(&config.system));
+        let [messages, shown, budget] =
+            [json(&config.system_messages), json(&config.bios_budget), json(&config.tool_budget)];
+        let system = format!("[{system},{bios},{messages},{shown},{budget}]");
+        let model = json(&(&self.model, &config.params, config.fallback, run));
+        let received = format!("[[{conversation},{definitions}],{system},{model}]");
         format!("{JOB}/{run}/{}", digest([received]))
     }
+}
+
+impl Described {
+    fn of(tools: &ToolSet, config: &WorkerConfig) -> Self {
+        let run = &config.run;
+        let bios = config.bios.bios(&BiosContext {
+            part: BiosPart::Head,
+            worker: &run.worker,
+            local_time: "",
+            zone: "",
+            budget_left: run.tool_budget,
+            budget_unit: run.budget_unit,
+            call_convention: run.fallback == Fallback::On,
+            tools,
+            exit_tools_only: false,
+        });
+        Self { definitions: json(&tools.definitions(|_| true)), bios: json(&bios) }
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Returns the run of a recorded reply; `None`: not a reply of an evaluation.

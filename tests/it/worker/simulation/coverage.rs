@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// All counted situations.
-const FEATURES: [&str; 245] = [
+const FEATURES: [&str; 246] = [
     "ChatCompletions end: broken without a mark",
     "ChatCompletions end: complete",
     "ChatCompletions end: no mark",
@@ -180,6 +180,7 @@ const FEATURES: [&str; 245] = [
     "outcome: unknown_error/server_error",
     "outcome: unknown_error/stream_incomplete",
     "outcome: unknown_error/total_timeout",
+    "outcome: unknown_error/unauthorized",
     "outcome: worker_restarted/",
     "prior conversation: a call",
     "prior conversation: invalid",

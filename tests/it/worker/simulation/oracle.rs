@@ -199,6 +199,9 @@ fn of_status(
         let is_call = calls.iter().any(|call| is_call(call, &turn.generation, &config.run));
         return if is_call { of_calls(content, turn, tracker, &config.run) } else { http };
     }
+    if status == 401 {
+        return Verdict::class("unknown_error/unauthorized");
+    }
     let is_retried = match status {
         408 | 409 | 429 | 503 => may_try_again(exchange, retry_after),
         500 | 502 => may_try_hosted(exchange, retry_after, config.server),

@@ -26,7 +26,7 @@ async fn an_http_error_is_reported_with_url_message_and_advice() {
             fails(
                 "401",
                 [Answer::error(401, &[], "no key")],
-                "http_error",
+                "unauthorized",
                 &["URL: HTTP 401: no key", "OPENAI_API_KEY", ":api-key-env"],
             ),
             fails(

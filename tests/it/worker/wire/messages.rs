@@ -223,10 +223,15 @@ async fn errors_of_the_api_are_reported_or_retried() {
         fails(
             "no key",
             [error(401, "authentication_error", "invalid x-api-key")],
-            "http_error",
+            "unauthorized",
             &["OPENAI_API_KEY"],
         ),
-        fails("no permission", [error(403, "permission_error", "no")], "http_error", &["URL: HTTP 403: no"]),
+        fails(
+            "no permission",
+            [error(403, "permission_error", "no")],
+            "unauthorized",
+            &["URL: HTTP 403: no"],
+        ),
         fails(
             "no such API",
             [error(404, "not_found_error", "gone")],

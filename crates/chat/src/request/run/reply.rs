@@ -516,10 +516,10 @@ fn status_failure(
 fn server_failure(error: &ServerError) -> Failure {
     let kind = match error.kind {
         ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
+        ServerErrorKind::Unauthorized => FailureKind::Unauthorized,
         ServerErrorKind::Unavailable
         | ServerErrorKind::Loading
         | ServerErrorKind::QuotaExhausted
-        | ServerErrorKind::Unauthorized
         | ServerErrorKind::Rejected
         | ServerErrorKind::NoTools
         | ServerErrorKind::Http => FailureKind::HttpError,

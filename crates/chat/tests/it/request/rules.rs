@@ -323,6 +323,7 @@ fn incomplete_replies_fail() {
         (error(ServerErrorKind::ContextOverflow, "too long"), FailReason::UnknownError, "context_overflow"),
         (error(ServerErrorKind::Server, "oops"), FailReason::UnknownError, "server_error"),
         (error(ServerErrorKind::Http, "oops"), FailReason::UnknownError, "http_error"),
+        (error(ServerErrorKind::Unauthorized, "no key"), FailReason::UnknownError, "unauthorized"),
     ];
     for (status, reason, kind) in cases {
         let played = play().run(&[reply_with("kept").status(status)]);

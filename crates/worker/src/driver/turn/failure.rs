@@ -58,8 +58,8 @@ pub(super) fn of_status(url: &str, refusal: &Refusal<'_>) -> Failure {
     let Refusal { status, error, .. } = *refusal;
     let kind = match error.kind {
         ServerErrorKind::ContextOverflow => FailureKind::ContextOverflow,
-        ServerErrorKind::Unauthorized
-        | ServerErrorKind::Unavailable
+        ServerErrorKind::Unauthorized => FailureKind::Unauthorized,
+        ServerErrorKind::Unavailable
         | ServerErrorKind::Loading
         | ServerErrorKind::Temporary
         | ServerErrorKind::QuotaExhausted
@@ -227,8 +227,10 @@ mod tests {
             (403, r#"{"error": {"message": "flagged", "metadata": {"reasons": ["violence"]}}}"#, false),
         ] {
             let error = classify_http_error(Tables::default(), status, body.as_bytes());
-            let Failure { detail, .. } = of_status("http://h/v1/chat/completions", &refusal(&error, status));
+            let Failure { kind, detail, .. } =
+                of_status("http://h/v1/chat/completions", &refusal(&error, status));
             assert_eq!(detail.contains("set a valid key"), helps, "{detail}");
+            assert_eq!(kind == FailureKind::Unauthorized.as_str(), helps, "{detail}");
         }
     }
 
