@@ -54,5 +54,8 @@ fn the_recorded_evaluation_of_the_toolbox_has_the_same_result() {
     let ended = Ended::of(command_in(root, &arguments.concat()).output().unwrap());
     let expected = std::fs::read_to_string(root.join("tests/real/toolbox.md")).unwrap();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), expected.as_str()), "{ended:?}");
-    assert!(!ended.stderr.contains("skipped"), "record it again with tests/real/evaluate --record: {ended:?}");
+    assert!(
+        !ended.stderr.contains("skipped"),
+        "record it again with tests/real/evaluate --record: {ended:?}"
+    );
 }

@@ -239,12 +239,20 @@ fn the_same_rules_apply_inside_of_objects_and_arrays() {
             "search",
             json!({"sort": [{"by": "a"}, {"by": "b"}]}),
             json!({"sort": [{"by": "a", "descending": false}, {"by": "c", "descending": true}]}),
-            &["`.sort[1].by`: expected `\"b\"`, found `\"c\"`", "extra argument `.sort[1].descending`: `true`"],
+            &[
+                "`.sort[1].by`: expected `\"b\"`, found `\"c\"`",
+                "extra argument `.sort[1].descending`: `true`",
+            ],
         ),
         ("search", json!({"page": page}), json!({"page": {"size": 10}}), &[]),
         ("search", json!({"page": {"size": 10}}), json!({"page": page}), &[]),
         ("search", json!({"query": "x"}), json!({"query": "x", "tags": ["all"]}), &[]),
-        ("search", json!({"query": "x"}), json!({"query": "x", "tags": []}), &["extra argument `.tags`: `[]`"]),
+        (
+            "search",
+            json!({"query": "x"}),
+            json!({"query": "x", "tags": []}),
+            &["extra argument `.tags`: `[]`"],
+        ),
         (
             "search",
             json!({"filter": {}}),

@@ -11,7 +11,8 @@ const WORTH_IT: Duration = Duration::from_secs(2);
 
 /// The estimated duration.
 pub(super) struct Estimate {
-    begun: Instant,
+    /// When the first reply had ended. It takes longer than the others: the server reads the tools.
+    first: Option<Instant>,
     is_printed: bool,
 }
 
@@ -23,17 +24,17 @@ impl Estimate {
         let recorded = if recorded > 0 { format!(", {recorded} recorded") } else { String::new() };
         let duration = expected.map_or_else(String::new, |expected| format!(", {}", about(expected)));
         eprint_progress(&format!("{} to send{recorded}{duration}", count(requests, "request")));
-        Self { begun: Instant::now(), is_printed: expected.is_some() }
+        Self { first: None, is_printed: expected.is_some() }
     }
 
     /// Prints the duration of the other requests of `total`, when enough have ended.
     pub(super) fn report(&mut self, ended: usize, total: usize) {
-        let elapsed = self.begun.elapsed();
-        if self.is_printed || ended == 0 || ended == total || elapsed < WORTH_IT {
+        let elapsed = self.first.get_or_insert_with(Instant::now).elapsed();
+        if self.is_printed || ended < 2 || ended == total || elapsed < WORTH_IT {
             return;
         }
         self.is_printed = true;
-        let left = elapsed.mul_f64(number(total - ended) / number(ended));
+        let left = elapsed.mul_f64(number(total - ended) / number(ended - 1));
         eprint_progress(&format!("{} left for {}", about(left), count(total - ended, "request")));
     }
 }

@@ -83,8 +83,7 @@ impl Evaluation<'_> {
     ) -> Result<Option<Evaluated>, CliError> {
         let options = self.options;
         let mut subjects = self.subjects(models);
-        let (recorder, recorded) = self.recording()?.unzip();
-        let recorded = recorded.flatten();
+        let (recorder, recorded) = self.recording()?;
         // The name is a part of what a recorded reply belongs to.
         let is_unnamed = |subject: &Subject| subject.offer.model.is_empty();
         if !self.connect(&mut subjects, is_unnamed, interrupts).await? {
@@ -224,12 +223,12 @@ impl Evaluation<'_> {
         Ok(true)
     }
 
-    /// Opens the recording of `--record`. Returns it with what it contains; `None`: nothing is recorded.
-    fn recording(&self) -> Result<Option<(Arc<Recorder>, Option<Recorded>)>, CliError> {
-        let Some(path) = &self.options.record else { return Ok(None) };
+    /// Opens the recording of `--record`. Returns it with what it contains.
+    fn recording(&self) -> Result<(Option<Arc<Recorder>>, Option<Recorded>), CliError> {
+        let Some(path) = &self.options.record else { return Ok((None, None)) };
         let secrets = secrets(&[], &self.opened.tools.project().current())?;
         let key = api_key(&self.opened.spec);
         let (recorder, recording) = recordings::resume(path, key.as_deref(), secrets)?;
-        Ok(Some((recorder, recording.map(Recorded::of))))
+        Ok((Some(recorder), recording.map(Recorded::of)))
     }
 }
