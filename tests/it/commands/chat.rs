@@ -88,5 +88,5 @@ fn the_model_of_a_managed_server_is_reported() {
     let project = crate::commands::managed::project("");
     let ended =
         project.run_with_stdin(&["chat", "--trust", "--no-save"], b"/model\n/model x\n/model -\n/model\n");
-    assert_eq!(ended.stderr.matches("the server's first model\n").count(), 2, "{ended:?}");
+    assert!(ended.stderr.ends_with("\nfake\nfake\n"), "{ended:?}");
 }

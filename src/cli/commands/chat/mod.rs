@@ -196,7 +196,6 @@ fn begin_session(
 /// Describes the model of a worker. `is_named`: whether the user or the spec names it.
 fn describe_model(model: &str, is_named: bool) -> String {
     match model {
-        "" => String::from("the server's first model"),
         ANY_MODEL if !is_named => format!("unknown model (requests use `{ANY_MODEL}`)"),
         name => name.to_owned(),
     }
