@@ -13,6 +13,8 @@ use crate::cli::terminal::output::eprint_error;
 
 /// The end of a message about a missing recording.
 const CREATE: &str = "; create one with `deftool run PROMPT --record FILE.jsonl`";
+/// How a recording of an evaluation is created.
+pub(in crate::cli) const CREATE_EVALUATION: &str = "; create one with `deftool eval --record FILE.jsonl`";
 
 /// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;
@@ -49,7 +51,7 @@ pub(in crate::cli) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> 
 /// If the file cannot be read or is not a recording. If it does not exist, the message names the command that creates
 /// one, and if it has another format, the commands that read it.
 pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
-    read_with(path, Recording::read)
+    read_with(path, Recording::read, CREATE)
 }
 
 /// Reads the replies of a recording, without the bodies of its chat requests.
@@ -57,17 +59,18 @@ pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
 /// # Errors
 /// Like [`read`].
 pub(in crate::cli) fn read_replies(path: &Path) -> Result<Recording, CliError> {
-    read_with(path, Recording::read_replies)
+    read_with(path, Recording::read_replies, CREATE_EVALUATION)
 }
 
 fn read_with(
     path: &Path,
     read: impl Fn(&Path) -> Result<Recording, StoredFileError>,
+    create: &'static str,
 ) -> Result<Recording, CliError> {
     if let Some(reason) = other_format(path) {
         return Err(CliError::Usage(format!("{}: {reason}", path.display())));
     }
-    read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
+    read(path).map_err(|error| CliError::Usage(format!("{error}{}", hint_if_missing(&error, create))))
 }
 
 /// Returns the reason why a file of another format cannot be replayed, with the commands that read it. `None`: it is a
@@ -130,7 +133,11 @@ pub(in crate::cli) fn close(recorder: &Recorder, exit: Exit) -> Exit {
 
 /// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.
 pub(in crate::cli) fn creation_hint(error: &StoredFileError) -> &'static str {
-    if error.is_io(std::io::ErrorKind::NotFound) { CREATE } else { "" }
+    hint_if_missing(error, CREATE)
+}
+
+fn hint_if_missing(error: &StoredFileError, create: &'static str) -> &'static str {
+    if error.is_io(std::io::ErrorKind::NotFound) { create } else { "" }
 }
 
 /// Adds the recordings in `folder` to `found`, sorted by name. Skips hidden folders.

@@ -13,7 +13,7 @@ use super::reply::ModelReply;
 use super::trials::{Offer, Trial, run_of};
 use crate::cli::outcome::CliError;
 use crate::cli::terminal::output::clean;
-use crate::cli::worker::recordings;
+use crate::cli::worker::recordings::{self, CREATE_EVALUATION};
 
 /// What a recording contains of an evaluation.
 pub(super) struct Recorded {
@@ -37,7 +37,7 @@ impl Recorded {
         let recorded = Self::of(recordings::read_replies(path)?);
         if recorded.last.is_empty() {
             return Err(CliError::Usage(format!(
-                "{}: contains no replies of an evaluation; create one with `deftool eval --record FILE.jsonl`",
+                "{}: contains no replies of an evaluation{CREATE_EVALUATION}",
                 clean(&path.display().to_string())
             )));
         }

@@ -229,7 +229,9 @@ impl ModelResults {
                         .entry((trial.ask, *version == Version::Baseline))
                         .or_default()
                         .add(trial.run, reply, verdict);
-                    engine.add(reply);
+                    if *version == Version::Current {
+                        engine.add(reply);
+                    }
                     tokens.add(reply);
                     elapsed += reply.elapsed;
                     replied += 1;
