@@ -120,14 +120,14 @@ completion: :timeout
 completed: :accepts [(:city "Paris")] :timeout "2s")
 renamed: :args ((:name "town" :type string :description "The city to look at."))|:accepts [(:town "Paris")] :timeout "2s") return function(town)|return (env.get("WEATHER_KEY") or "sunny") .. " in " .. town
 offered: shout, yours, Shout.
-asked: weather {"town":"Paris"}
+asked: weather town: "Paris"
 not trusted: `weather` was not run: it requires :env ["WEATHER_KEY"], which is not trusted; review the spec, then run `deftool trust grant`
 asked: weather requires :env ["WEATHER_KEY"] (specs/a.eld:1:16)
 tests: scripts/weather_test.lua (Failed), knows Paris (Passed), knows Rome (Failed), specs/a.eld (Passed), weather accepts 1 (Passed)
 compiled: true
-asked: weather {"town":"Paris"}
+asked: weather town: "Paris"
 called: sunny in Paris
-asked: weather {"town":"Paris"}
+asked: weather town: "Paris"
 call: weather {"town":"Paris"} done
 reply: It is sunny in Paris.
 result: sunny in Paris
