@@ -96,11 +96,11 @@ impl Worker {
 fn run(mut analyzer: Box<dyn ScriptAnalyzer + Send>, jobs: &Receiver<Job>, on_done: &impl Fn(Done)) {
     let mut checks = Checks::default();
     loop {
-        let job = match checks.patience(Instant::now()) {
+        let job = match checks.time_left(Instant::now()) {
             None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
             // Also if a job has arrived.
-            Some(patience) if patience.is_zero() => Err(RecvTimeoutError::Timeout),
-            Some(patience) => jobs.recv_timeout(patience),
+            Some(left) if left.is_zero() => Err(RecvTimeoutError::Timeout),
+            Some(left) => jobs.recv_timeout(left),
         };
         match job {
             Err(RecvTimeoutError::Disconnected) => return,
@@ -147,12 +147,12 @@ impl<U> Checks<U> {
     }
 
     /// Returns how long the thread waits for other jobs before the next check. `None`: no unit waits.
-    fn patience(&self, now: Instant) -> Option<Duration> {
+    fn time_left(&self, now: Instant) -> Option<Duration> {
         let since = self.since.filter(|_| !self.waiting.is_empty())?;
         Some(QUIET.min(OVERDUE.saturating_sub(now.saturating_duration_since(since))))
     }
 
-    /// Removes the unit to check next. Files take turns, so that one that always changes does not keep back the others.
+    /// Removes the unit to check next. Files take turns, so that one that always changes does not delay the others.
     fn take(&mut self) -> Option<(PathBuf, U)> {
         let after = (Bound::Excluded(self.last.as_path()), Bound::Unbounded);
         let next = self.waiting.range::<Path, _>(after).next().or_else(|| self.waiting.first_key_value());
@@ -209,20 +209,20 @@ mod tests {
     #[test]
     fn files_that_always_change_are_checked_in_turn() {
         let (start, mut checks, mut checked) = (Instant::now(), Checks::default(), Vec::new());
-        assert_eq!(checks.patience(start), None);
+        assert_eq!(checks.time_left(start), None);
         for tenth in 0..=150 {
             let now = start + Duration::from_millis(100 * tenth);
-            if checks.patience(now).is_some_and(|patience| patience < Duration::from_millis(100)) {
+            if checks.time_left(now).is_some_and(|left| left < Duration::from_millis(100)) {
                 let (path, unit) = checks.take().expect("a unit waits");
                 checked.push(format!("{} {unit}", path.display()));
                 checks.note_end(now);
             }
             checks.add(PathBuf::from("a"), tenth, now);
             checks.add(PathBuf::from("b"), tenth, now);
-            assert!(checks.patience(now).is_some_and(|patience| patience <= QUIET));
+            assert!(checks.time_left(now).is_some_and(|left| left <= QUIET));
         }
         assert_eq!(checked, ["a 49", "b 99", "a 149"]);
         while checks.take().is_some() {}
-        assert_eq!(checks.patience(start), None);
+        assert_eq!(checks.time_left(start), None);
     }
 }

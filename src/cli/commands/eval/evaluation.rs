@@ -71,7 +71,7 @@ impl Evaluation<'_> {
         Ok(Some(Evaluated { models, runs: recorded.runs, replies, recorder: None }))
     }
 
-    /// Sends the asks whose replies are not recorded, and replays the others. Models of which nothing is sent are not
+    /// Sends the asks whose replies are not recorded, and replays the others. Models to which nothing is sent are not
     /// connected. `None`: the user interrupted before the first reply.
     ///
     /// # Errors
